@@ -1,0 +1,105 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The model ids of the wire: the demo model that is built in, and the one Pond is made for.
+const (
+	DemoModel = "pond-demo"
+	FullModel = "qwen3.6-35b-a3b"
+)
+
+// Model is a place to load weights from: Files when it is built in, else the folder Dir.
+type Model struct {
+	ID    string // model id on the wire
+	Dir   string // folder with config.json, tokenizer.json and the weights
+	Files fs.FS  // the built-in files
+}
+
+// Where says in words what a user would look at.
+func (m Model) Where() string {
+	if m.Files != nil {
+		return "built in"
+	}
+	return m.Dir
+}
+
+// MissingModelError says that a name leads to no model; its message tells the places that were looked at. Commands answer it
+// with an exit code of its own.
+type MissingModelError struct {
+	Name   string
+	Reason string
+}
+
+func (e *MissingModelError) Error() string { return fmt.Sprintf("model %s: %s", e.Name, e.Reason) }
+
+// Catalog finds models by name.
+type Catalog struct {
+	ModelsDir string // installed models, one folder each, named by id
+	Demo      fs.FS  // files of the built-in model
+}
+
+// Find turns what a user wrote into a model: an id, or a folder (anything with a path separator, or ".").
+func (c Catalog) Find(name string) (Model, error) {
+	switch {
+	case name == "" || name == DemoModel:
+		if err := complete(c.Demo); err != nil {
+			return Model{}, &MissingModelError{DemoModel, fmt.Sprintf("not in this build (%v)", err)}
+		}
+		return Model{ID: DemoModel, Files: c.Demo}, nil
+	case strings.ContainsRune(name, filepath.Separator) || strings.HasPrefix(name, "."):
+		dir, err := filepath.Abs(name)
+		if err != nil {
+			return Model{}, fmt.Errorf("model %s: %w", name, err)
+		}
+		if err := complete(os.DirFS(dir)); err != nil {
+			return Model{}, &MissingModelError{name, fmt.Sprintf("no model in this folder (%v)", err)}
+		}
+		return Model{ID: strings.ToLower(filepath.Base(dir)), Dir: dir}, nil
+	}
+	dir := filepath.Join(c.ModelsDir, name)
+	if err := complete(os.DirFS(dir)); err != nil {
+		return Model{}, &MissingModelError{name, fmt.Sprintf("not installed (looked in %s); built in: %s; or name a folder, such as ./%s", dir, DemoModel, name)}
+	}
+	return Model{ID: name, Dir: dir}, nil
+}
+
+// List is every model that Find can open now: the built-in one and the installed ones, in the order of their names.
+func (c Catalog) List() []Model {
+	var out []Model
+	if m, err := c.Find(DemoModel); err == nil {
+		out = append(out, m)
+	}
+	entries, err := os.ReadDir(c.ModelsDir)
+	if err != nil {
+		return out // no folder: nothing is installed
+	}
+	for _, e := range entries {
+		if m, err := c.Find(e.Name()); err == nil && m.Dir != "" {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// complete reports what a folder lacks to be a model at all; whether its files are right is the reader's judgement.
+func complete(files fs.FS) error {
+	if files == nil {
+		return errors.New("no files")
+	}
+	for _, name := range []string{"config.json", "tokenizer.json"} {
+		if _, err := fs.Stat(files, name); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%s is missing", name)
+			}
+			return err
+		}
+	}
+	return nil
+}
