@@ -33,6 +33,7 @@ type State struct {
 	Model         string // model id
 	Executor      string // what computes, once loaded
 	Address       string // host:port: where the endpoint listens, or will
+	NeedsKey      bool   // clients must send an API key
 	ContextTokens int    // longest conversation, once loaded
 	Failure       string // why Phase is Failed, one sentence
 }
@@ -41,7 +42,10 @@ type State struct {
 type Event interface{ next(State) State }
 
 // LoadStarted: the weights of a model are being opened.
-type LoadStarted struct{ Model, Address string }
+type LoadStarted struct {
+	Model, Address string
+	NeedsKey       bool
+}
 
 // Served: the endpoint answers.
 type Served struct {
@@ -66,7 +70,7 @@ var (
 func (s State) After(e Event) State { return e.next(s) }
 
 func (e LoadStarted) next(State) State {
-	return State{Phase: Loading, Model: e.Model, Address: e.Address}
+	return State{Phase: Loading, Model: e.Model, Address: e.Address, NeedsKey: e.NeedsKey}
 }
 
 func (e Served) next(s State) State {
@@ -75,11 +79,11 @@ func (e Served) next(s State) State {
 }
 
 func (e Failure) next(s State) State {
-	return State{Phase: Failed, Model: s.Model, Address: s.Address, Failure: e.Err.Error()}
+	return State{Phase: Failed, Model: s.Model, Address: s.Address, NeedsKey: s.NeedsKey, Failure: e.Err.Error()}
 }
 
 func (e Halted) next(s State) State {
-	return State{Phase: Stopped, Model: s.Model, Address: s.Address}
+	return State{Phase: Stopped, Model: s.Model, Address: s.Address, NeedsKey: s.NeedsKey}
 }
 
 // Line is the state in a few words: the first line of the menu and of the window.
@@ -110,4 +114,12 @@ func CurlLine(address, model string, withKey bool) string {
 	}
 	return fmt.Sprintf(`curl -s %s/chat/completions -H 'Content-Type: application/json'%s -d '{"model":"%s","messages":[{"role":"user","content":"Hello! Who are you?"}]}'`,
 		Endpoint(address), key, model)
+}
+
+// Tokens writes a number of tokens: "4096 tokens", "48K tokens".
+func Tokens(n int) string {
+	if n >= 8192 {
+		return fmt.Sprintf("%dK tokens", n/1024)
+	}
+	return fmt.Sprintf("%d tokens", n)
 }

@@ -1,0 +1,59 @@
+// Package ui draws Pond with Fyne: one window and the tray menu, both from an app.State.
+//
+// It takes a fyne.App, so it is tested without a screen; only gui.go in package main makes a real one. It decides nothing: what
+// the user asks for goes to Controls. Start with New.
+package ui
+
+import (
+	"context"
+
+	"fyne.io/fyne/v2"
+
+	"pond/app"
+)
+
+// Controls is what the user interface may ask for. Both are called on Fyne's thread and must not block it.
+type Controls struct {
+	// Do carries out an action of the menu or a button.
+	Do func(app.Action)
+	// Ask answers one question: emit takes the answer's text as it comes, on any goroutine, and done follows once.
+	Ask func(ctx context.Context, question string, emit func(text string), done func(error))
+}
+
+// UI is the window and the menu. Its methods belong to Fyne's thread.
+type UI struct {
+	controls Controls
+	window   *window
+}
+
+// New makes the window, hidden, and draws the first state.
+func New(a fyne.App, c Controls, s app.State) *UI {
+	u := &UI{controls: c, window: newWindow(a, c)}
+	u.Draw(s)
+	return u
+}
+
+// Draw shows a state in the window.
+func (u *UI) Draw(s app.State) { u.window.draw(s) }
+
+// Show brings the window to the front. Only a user's click may lead here: a window that takes the focus by itself is rude.
+func (u *UI) Show() {
+	u.window.w.Show()
+	u.window.w.RequestFocus()
+}
+
+// TrayMenu is the menu of a state. The tray rebuilds it whole on every change, so it keeps no reference to the last one.
+func (u *UI) TrayMenu(s app.State) *fyne.Menu {
+	var items []*fyne.MenuItem
+	for _, i := range app.Menu(s) {
+		if i.Separator() {
+			items = append(items, fyne.NewMenuItemSeparator())
+			continue
+		}
+		item := fyne.NewMenuItem(i.Label, func() { u.controls.Do(i.Action) })
+		item.Disabled = !i.Available
+		item.IsQuit = i.Action == app.Quit // or Fyne adds a Quit of its own
+		items = append(items, item)
+	}
+	return fyne.NewMenu("Pond", items...)
+}

@@ -1,0 +1,20 @@
+// Package assets is what ships inside the program: the icons and the demo model.
+//
+// It holds bytes and no logic. Start with Demo.
+package assets
+
+import (
+	_ "embed" // for the icons
+)
+
+//go:embed icon.svg
+var icon string
+
+//go:embed tray.svg
+var tray string
+
+// Icon is the coloured icon of the app, SVG.
+func Icon() []byte { return []byte(icon) }
+
+// TrayIcon is the one-colour icon of the menu bar, SVG in black on nothing; the system tints it.
+func TrayIcon() []byte { return []byte(tray) }
