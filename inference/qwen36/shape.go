@@ -12,6 +12,7 @@ type Shape struct {
 	Layers   int
 	Interval int // every Interval-th layer is full attention: (i+1) % Interval == 0
 	Vocab    int // rows of embed_tokens and lm_head, padding included
+	IDs      int // ids that the tokenizer knows; the rows beyond are padding and are never chosen. Zero means all
 
 	Heads     int     // query heads
 	KVHeads   int     // key and value heads; Heads % KVHeads == 0
@@ -56,3 +57,11 @@ func (s Shape) AttentionLayers() int { return s.Layers / s.Interval }
 
 // GDNLayers counts the gated delta net layers.
 func (s Shape) GDNLayers() int { return s.Layers - s.AttentionLayers() }
+
+// UsableIDs is how many ids an answer may hold.
+func (s Shape) UsableIDs() int {
+	if s.IDs > 0 && s.IDs < s.Vocab {
+		return s.IDs
+	}
+	return s.Vocab
+}

@@ -1,0 +1,97 @@
+package qwen36
+
+import (
+	"fmt"
+	"math"
+
+	"pond/inference/plan"
+	"pond/metal/kernels"
+)
+
+// Decode is the plan of one token, given a cache of context rows of which at most keys are used: 6 levels a gated delta net layer, 7 an
+// attention layer, one before and two after. Position, token and rotation angles are inputs, so the plan serves every step
+// whose keys fit.
+func Decode(s Shape, context, keys int) (*plan.Plan, error) {
+	if keys < 1 || keys > context {
+		return nil, fmt.Errorf("decode plan: got %d keys, want 1 to %d", keys, context)
+	}
+	e := &emitter{Builder: plan.New("decode"), s: s, tokens: 1, context: context}
+	e.embed()
+	for i := range s.Layers {
+		name := fmt.Sprintf("layers.%d", i)
+		if s.Attention(i) {
+			e.attentionDecode(i, name+".attn", Blocks(keys))
+		} else {
+			e.gdnDecode(i, name+".gdn")
+		}
+		e.moeDecode(i, name+".moe")
+	}
+	e.head(e.stream())
+	return e.Build()
+}
+
+// Blocks is how many attention blocks hold a number of keys.
+func Blocks(keys int) int { return (keys + kernels.AttnBlock - 1) / kernels.AttnBlock }
+
+// Logits says for which positions of a chunk the head is run.
+type Logits uint8
+
+const (
+	LastLogits Logits = iota // of the last token, what generation needs
+	AllLogits                // of every token, for perplexity and inspection
+)
+
+// Prefill is the plan of a chunk of tokens.
+func Prefill(s Shape, context, tokens int, l Logits) (*plan.Plan, error) {
+	if tokens < 1 || tokens > context {
+		return nil, fmt.Errorf("prefill plan: got a chunk of %d tokens, want 1 to %d", tokens, context)
+	}
+	e := &emitter{Builder: plan.New("prefill"), s: s, tokens: tokens, context: context}
+	e.embed()
+	for i := range s.Layers {
+		name := fmt.Sprintf("layers.%d", i)
+		if s.Attention(i) {
+			e.attentionPrefill(i, name+".attn")
+		} else {
+			e.gdnPrefill(i, name+".gdn")
+		}
+		e.moePrefill(i, name+".moe")
+	}
+	if l == AllLogits {
+		h := e.norm("norm", textPrefix+"norm.weight")
+		head := project(headModule, s.Vocab, s.Hidden, 4)
+		logits := e.Buffer(BufLogits, plan.Output, plan.F32, tokens*s.Vocab)
+		e.dispatch("lm_head", kernels.Q4Gemm(), e.product(tokens, head), s.Vocab, ranges(h, logits), head)
+	} else {
+		e.head(e.stream().Part((tokens-1)*s.Hidden, s.Hidden, plan.F32))
+	}
+	return e.Build()
+}
+
+func (e *emitter) embed() {
+	tokens := e.Buffer(BufTokens, plan.Input, plan.U32, e.tokens)
+	table := linear{module: textPrefix + "embed_tokens", stack: e.s.Vocab, used: min(e.tokens, e.s.Vocab), rows: 1, k: e.s.Hidden, bits: 4}
+	e.dispatch("embed", kernels.EmbedQ4(), kernels.EmbedParams{M: e.tokens, D: e.s.Hidden, Vocab: e.s.Vocab}, e.tokens, ranges(tokens, e.stream()), table)
+}
+
+// head appends the final norm, the logits and the greedy choice for one row of x.
+func (e *emitter) head(x plan.Range) {
+	head := project(headModule, e.s.Vocab, e.s.Hidden, 4)
+	logits := e.Buffer(BufLogits, plan.Output, plan.F32, e.s.Vocab)
+	e.dispatch("lm_head", kernels.Q4GemvNorm(), e.product(1, head), e.s.Vocab, ranges(x, e.vector(textPrefix+"norm.weight", e.s.Hidden), logits), head)
+	choice := e.Buffer(BufChoice, plan.Output, plan.U32, 1)
+	e.dispatch("argmax", kernels.Argmax(), kernels.ArgmaxParams{N: e.s.UsableIDs()}, 1, ranges(logits, choice))
+}
+
+// Rope writes the rotation of tokens positions from first into dst [tokens, RotaryDim]: cosines, then sines, of p·theta^(−2i/R).
+// Angles are float64, see kernels.AttentionParams.
+func (s Shape) Rope(dst []float32, first, tokens int) {
+	half := s.RotaryDim / 2
+	for m := range tokens {
+		row := dst[m*s.RotaryDim : (m+1)*s.RotaryDim]
+		for i := range half {
+			sin, cos := math.Sincos(float64(first+m) * math.Pow(s.RopeTheta, -float64(2*i)/float64(s.RotaryDim)))
+			row[i], row[half+i] = float32(cos), float32(sin)
+		}
+	}
+}

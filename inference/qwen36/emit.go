@@ -1,0 +1,156 @@
+package qwen36
+
+import (
+	"fmt"
+
+	"pond/inference/cache"
+	"pond/inference/plan"
+	"pond/metal/kernels"
+)
+
+// Names of the buffers that are not weights. State is per sequence, inputs are written before a run, outputs read after it.
+const (
+	BufTokens = "tokens" // input, U32 [M]
+	BufStep   = "step"   // input, U32 [1]: position of the chunk's first token
+	BufRope   = "rope"   // input, F32 [M, RotaryDim]: cosines, then sines
+	BufLogits = "logits" // output, F32 [Vocab], or [M, Vocab] when all are wanted
+	BufChoice = "choice" // output, U32 [1]: the greedy token
+)
+
+// StateName names a state buffer of a layer: kind is "state", "window", "keys" or "values".
+func StateName(kind string, layer int) string { return fmt.Sprintf("%s.%d", kind, layer) }
+
+// StateBuffers lists what one sequence of up to context tokens carries, in layer order. The window is a ring of ConvTaps rows.
+func (s Shape) StateBuffers(context int) []cache.Spec {
+	var out []cache.Spec
+	for i := range s.Layers {
+		if s.Attention(i) {
+			row := int64(s.KVWidth()) * plan.F32.Bytes()
+			for _, kind := range []string{"keys", "values"} {
+				out = append(out, cache.Spec{Name: StateName(kind, i), LenBytes: row * int64(context), RowBytes: row})
+			}
+			continue
+		}
+		out = append(out,
+			cache.Spec{Name: StateName("state", i), LenBytes: int64(s.ValueWidth()*s.KeyDim) * plan.F32.Bytes()},
+			cache.Spec{Name: StateName("window", i), LenBytes: int64(kernels.ConvTaps*s.ConvDim()) * plan.F32.Bytes()})
+	}
+	return out
+}
+
+// emitter appends dispatches to a plan, taking names, element types and access from the kernels' signatures.
+type emitter struct {
+	*plan.Builder
+	s       Shape
+	tokens  int // M
+	context int // rows of the KV cache
+}
+
+// linear is a quantised projection as a plan sees it.
+type linear struct {
+	module         string
+	stack, rows, k int
+	bits           int
+	used           int // matrices of the stack that a run reads, of stack
+}
+
+// weights are the three ranges of a projection.
+func (e *emitter) weights(l linear) [kernels.SegmentArgs]plan.Range {
+	n := l.stack * l.rows
+	return [...]plan.Range{
+		e.Buffer(l.module+".weight", plan.Weight, plan.Code, n*l.k*l.bits/8),
+		e.Buffer(l.module+".scales", plan.Weight, plan.BF16, n*l.k/kernels.Group),
+		e.Buffer(l.module+".biases", plan.Weight, plan.BF16, n*l.k/kernels.Group),
+	}
+}
+
+func (e *emitter) vector(name string, n int) plan.Range {
+	return e.Buffer(name, plan.Weight, plan.BF16, n)
+}
+
+func (e *emitter) scratch(name string, n int) plan.Range {
+	return e.Buffer(name, plan.Scratch, plan.F32, n)
+}
+
+func (e *emitter) scratchIDs(name string, n int) plan.Range {
+	return e.Buffer(name, plan.Scratch, plan.U32, n)
+}
+
+func (e *emitter) step() plan.Range { return e.Buffer(BufStep, plan.Input, plan.U32, 1) }
+
+func (e *emitter) rope() plan.Range {
+	return e.Buffer(BufRope, plan.Input, plan.F32, e.tokens*e.s.RotaryDim)
+}
+
+func (e *emitter) stream() plan.Range { return e.scratch("x", e.tokens*e.s.Hidden) }
+
+func (e *emitter) state(kind string, layer int) plan.Range {
+	for _, b := range e.s.StateBuffers(e.context) {
+		if b.Name == StateName(kind, layer) {
+			return e.Buffer(b.Name, plan.State, plan.F32, int(b.LenBytes/plan.F32.Bytes()))
+		}
+	}
+	e.Fail(fmt.Errorf("qwen36: internal error: no state %s in layer %d", kind, layer))
+	return plan.Range{}
+}
+
+// operand is one argument: a range and, where a run moves less than all of it, how much.
+type operand struct {
+	plan.Range
+	touched int64
+}
+
+func ranges(rs ...plan.Range) []operand {
+	out := make([]operand, len(rs))
+	for i, r := range rs {
+		out[i] = operand{Range: r}
+	}
+	return out
+}
+
+// dispatch appends one launch of k with its buffers in signature order, then its weight matrices.
+func (e *emitter) dispatch(name string, k kernels.Kernel, params any, items int, args []operand, w ...linear) {
+	for _, l := range w {
+		for _, r := range e.weights(l) {
+			op := operand{Range: r}
+			if l.used < l.stack {
+				op.touched = r.Len / int64(l.stack) * int64(l.used)
+			}
+			args = append(args, op)
+		}
+	}
+	d := plan.Dispatch{Name: name, Kernel: k.Name, Params: params, Items: items}
+	for i, a := range args {
+		sig, err := k.Param(i, len(args))
+		if err != nil {
+			e.Fail(fmt.Errorf("qwen36: internal error: %s: %w", name, err))
+			return
+		}
+		d.Args = append(d.Args, plan.Arg{Param: sig.Name, Range: a.Range, Access: plan.Access(sig.Access), Touched: a.touched})
+	}
+	e.Add(d)
+}
+
+func (e *emitter) eps() float32 { return float32(e.s.RMSEps) }
+
+// params of a product of M rows with the given matrices.
+func (e *emitter) product(tokens int, w ...linear) kernels.LinearParams {
+	p := kernels.LinearParams{M: tokens, K: w[0].k, Bits: w[0].bits, Eps: e.eps()}
+	for i, l := range w {
+		p.Rows[i] = l.rows
+	}
+	return p
+}
+
+// Module path prefixes of the checkpoint.
+const (
+	textPrefix = "language_model.model."
+	headModule = "language_model.lm_head"
+)
+
+func layerPrefix(i int) string { return fmt.Sprintf("%slayers.%d.", textPrefix, i) }
+
+// project is a plain 4-bit or 8-bit projection.
+func project(module string, rows, k, bits int) linear {
+	return linear{module: module, stack: 1, used: 1, rows: rows, k: k, bits: bits}
+}

@@ -1,0 +1,75 @@
+package qwen36
+
+import (
+	"pond/inference/plan"
+	"pond/metal/kernels"
+)
+
+// gdnBlock is what the dispatches of one gated delta net share.
+type gdnBlock struct {
+	params              kernels.GDNParams
+	prefix, name        string
+	inputs              []linear // qkv, z, b, a: side by side in one row of "in"
+	out                 linear
+	conv, aLog, dt, nrm plan.Range
+	state, window       plan.Range
+	in, y               plan.Range
+}
+
+func (e *emitter) gdn(layer int) gdnBlock {
+	s, m := e.s, layerPrefix(layer)+"linear_attn."
+	b := gdnBlock{
+		prefix: layerPrefix(layer),
+		inputs: []linear{
+			project(m+"in_proj_qkv", s.ConvDim(), s.Hidden, 4), project(m+"in_proj_z", s.ValueWidth(), s.Hidden, 4),
+			project(m+"in_proj_b", s.ValueHeads, s.Hidden, 4), project(m+"in_proj_a", s.ValueHeads, s.Hidden, 4)},
+		out:    project(m+"out_proj", s.Hidden, s.ValueWidth(), 4),
+		conv:   e.vector(m+"conv1d.weight", s.ConvDim()*s.ConvTaps),
+		aLog:   e.vector(m+"A_log", s.ValueHeads),
+		dt:     e.vector(m+"dt_bias", s.ValueHeads),
+		nrm:    e.vector(m+"norm.weight", s.ValueDim),
+		state:  e.state("state", layer),
+		window: e.state("window", layer),
+	}
+	stride := 0
+	for _, l := range b.inputs {
+		stride += l.rows
+	}
+	b.params = kernels.GDNParams{M: e.tokens, HK: s.KeyHeads, HV: s.ValueHeads, DK: s.KeyDim, DV: s.ValueDim, Stride: stride, Eps: e.eps()}
+	b.in = e.scratch("gdn.in", e.tokens*stride)
+	b.y = e.scratch("gdn.y", e.tokens*s.ValueWidth())
+	return b
+}
+
+// gdnDecode appends the mixer of one token: three levels.
+func (e *emitter) gdnDecode(layer int, name string) {
+	b, x := e.gdn(layer), e.stream()
+	p := e.product(1, b.inputs...)
+	e.dispatch(name+".in", kernels.Q4GemvNorm(), p, p.N(), ranges(x, e.vector(b.prefix+"input_layernorm.weight", e.s.Hidden), b.in), b.inputs...)
+	e.dispatch(name+".step", kernels.GDNStep(), b.params, b.params.StateItems(),
+		ranges(b.in, b.conv, b.aLog, b.dt, e.step(), b.window, b.state, b.y))
+	e.dispatch(name+".out", kernels.Q4GemvGDNOut(), kernels.GDNOutParams{GDN: b.params, N: e.s.Hidden}, e.s.Hidden, ranges(b.y, b.in, b.nrm, x), b.out)
+}
+
+// gdnPrefill appends the mixer of a chunk.
+func (e *emitter) gdnPrefill(layer int, name string) {
+	b, x := e.gdn(layer), e.stream()
+	h := e.norm(name+".norm", b.prefix+"input_layernorm.weight")
+	p := e.product(e.tokens, b.inputs...)
+	e.dispatch(name+".in", kernels.Q4Gemm(), p, p.N(), ranges(h, b.in), b.inputs...)
+	c := e.scratch("gdn.c", e.tokens*e.s.ConvDim())
+	e.dispatch(name+".conv", kernels.GDNConv(), b.params, e.tokens, ranges(b.in, b.conv, e.step(), b.window, c))
+	e.dispatch(name+".window", kernels.GDNWindowStore(), b.params, b.params.WindowItems(), ranges(b.in, e.step(), b.window))
+	e.dispatch(name+".scan", kernels.GDNScan(), b.params, b.params.StateItems(), ranges(c, b.in, b.aLog, b.dt, e.step(), b.state, b.y))
+	o := e.scratch("gdn.o", e.tokens*e.s.ValueWidth())
+	e.dispatch(name+".gate", kernels.GDNGateNorm(), b.params, e.tokens, ranges(b.y, b.in, b.nrm, o))
+	e.dispatch(name+".out", kernels.Q4GemmAdd(), e.product(e.tokens, b.out), e.s.Hidden, ranges(o, x), b.out)
+}
+
+// norm appends h = RMSNorm(x) of a chunk.
+func (e *emitter) norm(name, weight string) plan.Range {
+	h := e.scratch("h", e.tokens*e.s.Hidden)
+	e.dispatch(name, kernels.RMSNorm(), kernels.NormParams{M: e.tokens, D: e.s.Hidden, Eps: e.eps()}, e.tokens,
+		ranges(e.stream(), e.vector(weight, e.s.Hidden), h))
+	return h
+}

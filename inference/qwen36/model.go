@@ -1,0 +1,224 @@
+package qwen36
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"pond/inference/cache"
+	"pond/inference/checkpoint"
+	"pond/inference/plan"
+	"pond/metal"
+	"pond/metal/kernels"
+)
+
+// Model is the weights on a device, ready to be run. It belongs to the goroutine that owns the device. The checkpoint must outlive
+// it: the host executor computes on the file's own bytes.
+type Model struct {
+	Shape   Shape
+	Context int // rows of each sequence's KV cache
+	dev     metal.Device
+	weights map[string]metal.Buffer
+	scratch map[string]metal.Buffer // shared by all passes: nothing in it lives between runs
+}
+
+// NewModel places the weights. LoadWeights has checked names, types and shapes before.
+func NewModel(dev metal.Device, c *checkpoint.Checkpoint, s Shape, context int) (*Model, error) {
+	m := &Model{Shape: s, Context: context, dev: dev, weights: map[string]metal.Buffer{}, scratch: map[string]metal.Buffer{}}
+	p, err := Decode(s, context, 1)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range p.Buffers {
+		if b.Class != plan.Weight {
+			continue
+		}
+		t, ok := c.Tensor(b.Name)
+		if !ok || int64(len(t.Data)) != b.LenBytes {
+			return nil, fmt.Errorf("%s: got %d bytes in the checkpoint, want %d", b.Name, len(t.Data), b.LenBytes)
+		}
+		if m.weights[b.Name], err = dev.PlaceWeights(b.Name, t.Data); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// Sequence is one timeline of tokens on a model: its state and the passes bound to it.
+type Sequence struct {
+	*cache.State
+	// Options apply to every run; tests shuffle and tap.
+	Options metal.RunOptions
+
+	m       *Model
+	decode  map[int]bound   // by attention blocks
+	prefill map[chunk]bound // by size; only sizes that come again are kept
+}
+
+type chunk struct {
+	tokens int
+	logits Logits
+}
+
+// bound is a compiled plan with the buffers that the host writes and reads.
+type bound struct {
+	pass           metal.Pass
+	tokens, step   metal.Buffer
+	rope           metal.Buffer // nil when the plan has no attention
+	logits, greedy metal.Buffer
+}
+
+// NewSequence allocates the state of a sequence of up to Context tokens.
+func (m *Model) NewSequence() (*Sequence, error) {
+	st, err := cache.NewState(m.dev, m.Shape.StateBuffers(m.Context))
+	if err != nil {
+		return nil, err
+	}
+	return &Sequence{State: st, m: m, decode: map[int]bound{}, prefill: map[chunk]bound{}}, nil
+}
+
+// bind turns a plan into a pass over the model's weights, the shared scratch and the sequence's state.
+func (q *Sequence) bind(p *plan.Plan) (bound, error) {
+	bufs := make([]metal.Buffer, len(p.Buffers))
+	for i, b := range p.Buffers {
+		switch b.Class {
+		case plan.Weight:
+			bufs[i] = q.m.weights[b.Name]
+		case plan.State:
+			bufs[i] = q.Buffer(b.Name)
+		default:
+			s := q.m.scratch[b.Name]
+			if s == nil || int64(len(s.Bytes())) < b.LenBytes {
+				var err error
+				if s, err = q.m.dev.NewBuffer(b.Name, b.LenBytes); err != nil {
+					return bound{}, err
+				}
+				q.m.scratch[b.Name] = s
+			}
+			bufs[i] = s
+		}
+		if bufs[i] == nil {
+			return bound{}, fmt.Errorf("qwen36: internal error: plan %s: no memory for %s %s", p.Name, b.Class, b.Name)
+		}
+	}
+	prog := metal.Program{Label: p.Name, Levels: make([][]metal.Dispatch, p.Levels)}
+	for i, d := range p.Dispatches {
+		md := metal.Dispatch{Label: d.Name, Kernel: d.Kernel, Params: d.Params, Items: d.Items, Work: d.Bytes()}
+		for _, a := range d.Args {
+			md.Args = append(md.Args, metal.Slice{Buffer: bufs[a.Range.Buffer], Off: a.Range.Off, Len: a.Range.Len})
+		}
+		prog.Levels[p.Level[i]] = append(prog.Levels[p.Level[i]], md)
+	}
+	pass, err := q.m.dev.Compile(prog)
+	if err != nil {
+		return bound{}, err
+	}
+	named := func(name string) metal.Buffer {
+		for i, b := range p.Buffers {
+			if b.Name == name {
+				return bufs[i]
+			}
+		}
+		return nil
+	}
+	return bound{pass: pass, tokens: named(BufTokens), step: named(BufStep), rope: named(BufRope), logits: named(BufLogits), greedy: named(BufChoice)}, nil
+}
+
+// decodePass returns the pass whose attention covers keys keys. Its size is the next power of two of blocks, so that a long answer
+// meets at most eleven of them.
+func (q *Sequence) decodePass(keys int) (bound, error) {
+	blocks := 1
+	for blocks < Blocks(keys) {
+		blocks *= 2
+	}
+	if b, ok := q.decode[blocks]; ok {
+		return b, nil
+	}
+	b, err := q.plan(Decode(q.m.Shape, q.m.Context, min(q.m.Context, max(keys, blocks*kernels.AttnBlock))))
+	if err == nil {
+		q.decode[blocks] = b
+	}
+	return b, err
+}
+
+func (q *Sequence) plan(p *plan.Plan, err error) (bound, error) {
+	if err != nil {
+		return bound{}, err
+	}
+	return q.bind(p)
+}
+
+// Token takes in one token and returns the logits of the next, [Vocab] f32, valid until the next run.
+func (q *Sequence) Token(id int32) ([]float32, error) {
+	if err := q.fits([]int32{id}); err != nil {
+		return nil, err
+	}
+	b, err := q.decodePass(q.Pos() + 1)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.run(b, []int32{id}); err != nil {
+		return nil, err
+	}
+	return b.logits.F32()[:q.m.Shape.Vocab], nil
+}
+
+// Chunk takes in tokens at once and returns the logits after the last, [Vocab], or after each, [len(ids), Vocab]; valid until the
+// next run.
+func (q *Sequence) Chunk(ids []int32, l Logits) ([]float32, error) {
+	if err := q.fits(ids); err != nil {
+		return nil, err
+	}
+	key := chunk{len(ids), l}
+	b, ok := q.prefill[key]
+	if !ok {
+		var err error
+		if b, err = q.plan(Prefill(q.m.Shape, q.m.Context, len(ids), l)); err != nil {
+			return nil, err
+		}
+		if len(q.prefill) >= keptChunks {
+			clear(q.prefill)
+		}
+		q.prefill[key] = b
+	}
+	if err := q.run(b, ids); err != nil {
+		return nil, err
+	}
+	n := q.m.Shape.Vocab
+	if l == AllLogits {
+		n *= len(ids)
+	}
+	return b.logits.F32()[:n], nil
+}
+
+// keptChunks bounds the compiled prefill passes: the full chunk, and the last tails, whose sizes seldom come again.
+const keptChunks = 8
+
+func (q *Sequence) fits(ids []int32) error {
+	if len(ids) == 0 || q.Pos()+len(ids) > q.m.Context {
+		return fmt.Errorf("got %d tokens at position %d, want 1 to %d", len(ids), q.Pos(), q.m.Context-q.Pos())
+	}
+	for i, id := range ids {
+		if id < 0 || int(id) >= q.m.Shape.Vocab {
+			return fmt.Errorf("token %d: got id %d, want 0 to %d", q.Pos()+i, id, q.m.Shape.Vocab-1)
+		}
+	}
+	return nil
+}
+
+func (q *Sequence) run(b bound, ids []int32) error {
+	for i, id := range ids {
+		b.tokens.U32()[i] = uint32(id)
+	}
+	b.step.U32()[0] = uint32(q.Pos())
+	if b.rope != nil {
+		q.m.Shape.Rope(b.rope.F32(), q.Pos(), len(ids))
+	}
+	if err := q.m.dev.Run(b.pass, q.Options); err != nil {
+		return err
+	}
+	q.Advance(len(ids))
+	return nil
+}
+
+// Shuffle makes every run take the dispatches of a level in a random order, which must not change a bit.
+func (q *Sequence) Shuffle(seed uint64) { q.Options.Shuffle = rand.New(rand.NewPCG(seed, 1)) }

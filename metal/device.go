@@ -1,0 +1,68 @@
+// Package metal is what the engine knows of a device: buffers, bound dispatches in levels, and running them. It holds value
+// types and one small interface; it imports no binding and no unsafe.
+//
+// The kernels themselves are package metal/kernels; metal/host runs them as Go functions on any machine.
+package metal
+
+import "math/rand/v2"
+
+// Device runs compiled passes. It is not safe for concurrent use: one goroutine owns it (package inference's worker).
+type Device interface {
+	// Name says what runs the kernels, for reports: "host exact, 2 threads".
+	Name() string
+	// NewBuffer returns zeroed memory of lenBytes bytes. Memory that is never touched costs nothing where the system is lazy.
+	NewBuffer(label string, lenBytes int64) (Buffer, error)
+	// PlaceWeights makes published bytes readable by kernels. The host keeps them where they lie (data must outlive the device);
+	// a GPU copies them into aligned memory.
+	PlaceWeights(label string, data []byte) (Buffer, error)
+	// Compile checks a program against the kernels and prepares it to be run many times.
+	Compile(p Program) (Pass, error)
+	// Run executes a pass and waits for it.
+	Run(p Pass, o RunOptions) error
+	// Close releases the device; buffers and passes die with it.
+	Close() error
+}
+
+// Buffer is device memory that the host can see between runs.
+type Buffer interface {
+	Label() string
+	Bytes() []byte
+	F32() []float32 // the same memory as f32; nil for weights, which may be unaligned
+	U32() []uint32  // the same memory as u32; nil for weights
+}
+
+// Slice is a byte range of a buffer.
+type Slice struct {
+	Buffer   Buffer
+	Off, Len int64
+}
+
+// Dispatch is one kernel launch with its memory bound.
+type Dispatch struct {
+	Label  string
+	Kernel string
+	Params any     // the kernel's parameter struct
+	Items  int     // independent work items
+	Work   int64   // bytes moved, by which a device decides how widely to spread it
+	Args   []Slice // in the order of the kernel's signature
+}
+
+// Program is a bound plan: Levels[i] may run in any order, and all of it before Levels[i+1].
+type Program struct {
+	Label  string
+	Levels [][]Dispatch
+}
+
+// Pass is a compiled program; it belongs to the device that made it.
+type Pass interface {
+	Program() Program
+}
+
+// RunOptions change how a pass is run, not what it computes.
+type RunOptions struct {
+	// Tap is called after each level with its dispatches, when their results are visible. Used by tests and inspection.
+	Tap func(level int, ds []Dispatch)
+	// Shuffle runs the dispatches of a level, and the work items of a dispatch, in a random order: a missing dependency shows
+	// as a changed bit.
+	Shuffle *rand.Rand
+}

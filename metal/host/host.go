@@ -1,0 +1,171 @@
+// Package host runs plans on the CPU: each dispatch is the Go reference of its kernel, spread over goroutines, with a wait
+// between levels. It is the portable backend and the yardstick for every other one.
+//
+// Numerics are `exact`: float32 in a fixed order of sums, so that any chunking, order or number of threads gives the same bits.
+// Start with Device.Run; pool.go holds the workers.
+package host
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"pond/metal"
+	"pond/metal/kernels"
+)
+
+var _ metal.Device = (*Device)(nil)
+
+// Device is the CPU. Close stops its workers.
+type Device struct {
+	kernels map[string]kernels.Kernel
+	pool    *pool
+}
+
+// Open starts a device with the given number of threads; zero means one for each CPU that Go may use.
+func Open(threads int) *Device {
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	d := &Device{kernels: map[string]kernels.Kernel{}, pool: newPool(threads)}
+	for _, k := range kernels.All() {
+		d.kernels[k.Name] = k
+	}
+	return d
+}
+
+// Name implements metal.Device.
+func (d *Device) Name() string { return fmt.Sprintf("host exact, %d threads", d.pool.threads()) }
+
+// Close implements metal.Device.
+func (d *Device) Close() error {
+	d.pool.stop()
+	return nil
+}
+
+// buffer is memory on the host. words is nil for weights, which lie wherever the file has them.
+type buffer struct {
+	label string
+	bytes []byte
+	words []uint32
+}
+
+func (b *buffer) Label() string { return b.label }
+func (b *buffer) Bytes() []byte { return b.bytes }
+func (b *buffer) U32() []uint32 { return b.words }
+
+func (b *buffer) F32() []float32 {
+	if b.words == nil {
+		return nil
+	}
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b.words))), len(b.words))
+}
+
+// NewBuffer implements metal.Device. The memory is the Go heap's: large zeroed blocks come from the system untouched, so a KV cache
+// costs what is used of it.
+func (d *Device) NewBuffer(label string, lenBytes int64) (metal.Buffer, error) {
+	if lenBytes <= 0 || lenBytes%4 != 0 {
+		return nil, fmt.Errorf("buffer %s: got %d bytes, want a positive multiple of 4", label, lenBytes)
+	}
+	words := make([]uint32, lenBytes/4)
+	return &buffer{label: label, words: words, bytes: unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), lenBytes)}, nil
+}
+
+// PlaceWeights implements metal.Device: the kernels read the published bytes where they are.
+func (d *Device) PlaceWeights(label string, data []byte) (metal.Buffer, error) {
+	if len(data) == 0 {
+		return nil, fmt.Errorf("weights %s: got no bytes", label)
+	}
+	return &buffer{label: label, bytes: data}, nil
+}
+
+// bound is a dispatch with its arguments resolved to memory, so that a run allocates nothing.
+type bound struct {
+	run    kernels.Run
+	params any
+	items  int
+	work   int64
+	args   []kernels.Arg
+	label  string
+}
+
+type pass struct {
+	program metal.Program
+	levels  [][]bound
+}
+
+func (p *pass) Program() metal.Program { return p.program }
+
+// Compile implements metal.Device. Errors name the dispatch and the argument.
+func (d *Device) Compile(p metal.Program) (metal.Pass, error) {
+	out := &pass{program: p}
+	for _, level := range p.Levels {
+		var bs []bound
+		for _, ds := range level {
+			b, err := d.bind(ds)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", p.Label, ds.Label, err)
+			}
+			bs = append(bs, b)
+		}
+		out.levels = append(out.levels, bs)
+	}
+	return out, nil
+}
+
+func (d *Device) bind(ds metal.Dispatch) (bound, error) {
+	k, ok := d.kernels[ds.Kernel]
+	if !ok {
+		return bound{}, fmt.Errorf("no kernel %s", ds.Kernel)
+	}
+	b := bound{run: k.Run, params: ds.Params, items: ds.Items, work: ds.Work, label: ds.Label}
+	for i, s := range ds.Args {
+		sig, err := k.Param(i, len(ds.Args))
+		if err != nil {
+			return bound{}, err
+		}
+		if s.Off < 0 || s.Len <= 0 || s.Off+s.Len > int64(len(s.Buffer.Bytes())) {
+			return bound{}, fmt.Errorf("%s: got bytes [%d, %d) of %s, which has %d", sig.Name, s.Off, s.Off+s.Len, s.Buffer.Label(), len(s.Buffer.Bytes()))
+		}
+		var arg kernels.Arg
+		switch sig.DType {
+		case kernels.F32, kernels.U32:
+			if s.Buffer.U32() == nil || s.Off%4 != 0 || s.Len%4 != 0 {
+				return bound{}, fmt.Errorf("%s: got bytes [%d, %d) of %s, want aligned words", sig.Name, s.Off, s.Off+s.Len, s.Buffer.Label())
+			}
+			lo, hi := s.Off/4, (s.Off+s.Len)/4
+			if sig.DType == kernels.F32 {
+				arg.F32 = s.Buffer.F32()[lo:hi:hi]
+			} else {
+				arg.U32 = s.Buffer.U32()[lo:hi:hi]
+			}
+		default:
+			arg.Raw = s.Buffer.Bytes()[s.Off : s.Off+s.Len : s.Off+s.Len]
+		}
+		b.args = append(b.args, arg)
+	}
+	return b, nil
+}
+
+// Run implements metal.Device. A panic of a kernel comes back as an error with its dispatch.
+func (d *Device) Run(p metal.Pass, o metal.RunOptions) error {
+	hp, ok := p.(*pass)
+	if !ok {
+		return fmt.Errorf("host: got a pass of another device, %T", p)
+	}
+	for i, level := range hp.levels {
+		var err error
+		if o.Shuffle != nil {
+			err = d.pool.runShuffled(level, o.Shuffle)
+		} else {
+			err = d.pool.run(level)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", hp.program.Label, err)
+		}
+		if o.Tap != nil {
+			o.Tap(i, hp.program.Levels[i])
+		}
+	}
+	return nil
+}

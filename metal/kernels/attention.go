@@ -1,0 +1,200 @@
+package kernels
+
+import "math"
+
+// AttentionParams are the sizes of the attention kernels.
+type AttentionParams struct {
+	M         int // tokens of the chunk, 1 in decode
+	H, KV, HD int
+	R         int // rotated dims, the first of each head
+	Blocks    int // AttnBlock-key blocks that decode may need; results beyond the context are not written
+	Context   int // rows of the cache
+	Eps       float32
+}
+
+func (p AttentionParams) group() int  { return p.H / p.KV }
+func (p AttentionParams) kvw() int    { return p.KV * p.HD }
+func (p AttentionParams) Stride() int { return 2*p.H*p.HD + 2*p.kvw() } // of a row of qkv
+
+// A row of qkv is, per query head, HD of query and HD of gate; then all keys; then all values (spec 2.5).
+func (p AttentionParams) query(qkv []float32, h int) []float32 { return qkv[2*h*p.HD:][:p.HD] }
+func (p AttentionParams) gate(qkv []float32, h int) []float32  { return qkv[(2*h+1)*p.HD:][:p.HD] }
+func (p AttentionParams) key(qkv []float32, kv int) []float32 {
+	return qkv[2*p.H*p.HD+kv*p.HD:][:p.HD]
+}
+func (p AttentionParams) value(qkv []float32, kv int) []float32 {
+	return qkv[2*p.H*p.HD+p.kvw()+kv*p.HD:][:p.HD]
+}
+
+// row is the cached key or value of one position and head; the cache is [Context, KV, HD].
+func (p AttentionParams) row(cache []float32, pos, kv int) []float32 {
+	return cache[pos*p.kvw()+kv*p.HD:][:p.HD]
+}
+
+// normRope is RMSNorm over the head, then rotation of pairs (i, i+R/2) by the angles of the token: cs is cosines then sines,
+// R/2 of each, computed by the host in float64 because an angle of 262,143 rad has no fraction left in fast float32.
+func (p AttentionParams) normRope(dst, x []float32, norm []byte, cs []float32) {
+	normInto(dst, x, norm, p.Eps)
+	half := p.R / 2
+	for i := range half {
+		a, b, c, s := dst[i], dst[i+half], cs[i], cs[half+i]
+		dst[i] = float32(a*c) - float32(b*s)
+		dst[i+half] = float32(b*c) + float32(a*s)
+	}
+}
+
+// partial is the softmax-weighted sum of the values of one block of keys, not yet divided: acc = Σ exp(s−max)·v, sum = Σ exp(s−max).
+type partial struct {
+	max, sum float32
+}
+
+// block computes one partial for one query over cached positions [k0, k1) of a KV head, keys in order.
+func (p AttentionParams) block(acc, q, keys, values, scores []float32, kv, k0, k1 int) partial {
+	scale := float32(1 / math.Sqrt(float64(p.HD)))
+	r := partial{max: float32(math.Inf(-1))}
+	for t := k0; t < k1; t++ {
+		var s float32
+		for i, k := range p.row(keys, t, kv) {
+			s += float32(q[i] * k)
+		}
+		s *= scale
+		scores[t-k0] = s
+		r.max = max(r.max, s)
+	}
+	clear(acc)
+	for t := k0; t < k1; t++ {
+		e := exp(scores[t-k0] - r.max)
+		r.sum += e
+		for i, v := range p.row(values, t, kv) {
+			acc[i] += float32(e * v)
+		}
+	}
+	return r
+}
+
+// merge folds the partials of the blocks, in order, into o = (Σ w·acc / Σ w·sum) ⊙ sigmoid(gate) with w = exp(max − largest max).
+func (p AttentionParams) merge(o []float32, blocks int, part func(b int) partial, acc func(b int) []float32, gate []float32) {
+	top := float32(math.Inf(-1))
+	for b := range blocks {
+		top = max(top, part(b).max)
+	}
+	clear(o)
+	var total float32
+	for b := range blocks {
+		w := exp(part(b).max - top)
+		total += float32(w * part(b).sum)
+		for i, v := range acc(b) {
+			o[i] += float32(w * v)
+		}
+	}
+	for i := range o {
+		o[i] = o[i] / total * sigmoid(gate[i])
+	}
+}
+
+func blocksOf(keys int) int { return (keys + AttnBlock - 1) / AttnBlock }
+
+// DecodeItems is the grid of AttnDecode: KV heads times blocks.
+func (p AttentionParams) DecodeItems() int { return p.KV * p.Blocks }
+
+// AttnDecode is one token's attention up to the partials: norm and rotation of the queries of a KV head, and, by the item that owns
+// the current block, of the key, which it appends with the value to the cache; then one partial a query head. One item is one block
+// of one KV head, so the query heads that share a row read it together.
+func AttnDecode() Kernel {
+	return Kernel{Name: "attn_decode",
+		Buffers: []Buffer{{"qkv", F32, Read, "[Stride]"}, {"q_norm", BF16, Read, "[HD]"}, {"k_norm", BF16, Read, "[HD]"}, {"rope", F32, Read, "[R] cos, sin"},
+			{"step", U32, Read, "[1] position"}, {"keys", F32, ReadWrite, "[Context, KV, HD]"}, {"values", F32, ReadWrite, "[Context, KV, HD]"},
+			{"acc", F32, Write, "[H, NB, HD]"}, {"stats", F32, Write, "[H, NB, 2] max, sum"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(AttentionParams)
+			qkv, pos := a[0].F32, int(a[4].U32[0])
+			q, scores := ws.F32(p.HD), ws.F32(AttnBlock)
+			for i := lo; i < hi; i++ {
+				kv, b := i/p.Blocks, i%p.Blocks
+				k0, k1 := b*AttnBlock, min((b+1)*AttnBlock, pos+1)
+				if k0 >= k1 {
+					continue
+				}
+				if k1 == pos+1 {
+					p.normRope(p.row(a[5].F32, pos, kv), p.key(qkv, kv), a[2].Raw, a[3].F32)
+					copy(p.row(a[6].F32, pos, kv), p.value(qkv, kv))
+				}
+				for h := kv * p.group(); h < (kv+1)*p.group(); h++ {
+					p.normRope(q, p.query(qkv, h), a[1].Raw, a[3].F32)
+					slot := h*p.Blocks + b
+					r := p.block(a[7].F32[slot*p.HD:(slot+1)*p.HD], q, a[5].F32, a[6].F32, scores, kv, k0, k1)
+					a[8].F32[2*slot], a[8].F32[2*slot+1] = r.max, r.sum
+				}
+			}
+		}}
+}
+
+// AttnCombine merges the partials of one token and applies the output gate; one item is one query head.
+func AttnCombine() Kernel {
+	return Kernel{Name: "attn_combine",
+		Buffers: []Buffer{{"acc", F32, Read, "[H, NB, HD]"}, {"stats", F32, Read, "[H, NB, 2]"}, {"qkv", F32, Read, "[Stride]"}, {"step", U32, Read, "[1] position"},
+			{"o", F32, Write, "[H, HD]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(AttentionParams)
+			n := blocksOf(int(a[3].U32[0]) + 1)
+			for h := lo; h < hi; h++ {
+				p.merge(a[4].F32[h*p.HD:(h+1)*p.HD], n,
+					func(b int) partial {
+						s := a[1].F32[2*(h*p.Blocks+b):]
+						return partial{s[0], s[1]}
+					},
+					func(b int) []float32 { return a[0].F32[(h*p.Blocks+b)*p.HD:][:p.HD] },
+					p.gate(a[2].F32, h))
+			}
+		}}
+}
+
+// AttnPrep normalises and rotates the queries and keys of a chunk and appends keys and values to the cache; one item is one token.
+func AttnPrep() Kernel {
+	return Kernel{Name: "attn_prep",
+		Buffers: []Buffer{{"qkv", F32, Read, "[M, Stride]"}, {"q_norm", BF16, Read, "[HD]"}, {"k_norm", BF16, Read, "[HD]"}, {"rope", F32, Read, "[M, R] cos, sin"},
+			{"step", U32, Read, "[1] position"}, {"q", F32, Write, "[M, H, HD]"}, {"keys", F32, ReadWrite, "[Context, KV, HD]"}, {"values", F32, ReadWrite, "[Context, KV, HD]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(AttentionParams)
+			pos := int(a[4].U32[0])
+			for m := lo; m < hi; m++ {
+				qkv, cs := a[0].F32[m*p.Stride():(m+1)*p.Stride()], a[3].F32[m*p.R:(m+1)*p.R]
+				for h := range p.H {
+					p.normRope(a[5].F32[(m*p.H+h)*p.HD:][:p.HD], p.query(qkv, h), a[1].Raw, cs)
+				}
+				for kv := range p.KV {
+					p.normRope(p.row(a[6].F32, pos+m, kv), p.key(qkv, kv), a[2].Raw, cs)
+					copy(p.row(a[7].F32, pos+m, kv), p.value(qkv, kv))
+				}
+			}
+		}}
+}
+
+// PrefillItems is the grid of AttnPrefill: tokens times query heads.
+func (p AttentionParams) PrefillItems() int { return p.M * p.H }
+
+// AttnPrefill is causal attention of a chunk over the cache, gated; one item is one query head of one token. Blocks are cut and merged
+// as in decode, so both give the same bits.
+func AttnPrefill() Kernel {
+	return Kernel{Name: "attn_prefill",
+		Buffers: []Buffer{{"q", F32, Read, "[M, H, HD]"}, {"keys", F32, Read, "[Context, KV, HD]"}, {"values", F32, Read, "[Context, KV, HD]"},
+			{"qkv", F32, Read, "[M, Stride]"}, {"step", U32, Read, "[1] position"}, {"o", F32, Write, "[M, H, HD]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(AttentionParams)
+			pos := int(a[4].U32[0])
+			most := blocksOf(pos + p.M)
+			acc, stats, scores := ws.F32(most*p.HD), ws.F32(2*most), ws.F32(AttnBlock)
+			for i := lo; i < hi; i++ {
+				m, h := i/p.H, i%p.H
+				q, keys := a[0].F32[i*p.HD:(i+1)*p.HD], pos+m+1
+				for b := range blocksOf(keys) {
+					r := p.block(acc[b*p.HD:(b+1)*p.HD], q, a[1].F32, a[2].F32, scores, h/p.group(), b*AttnBlock, min((b+1)*AttnBlock, keys))
+					stats[2*b], stats[2*b+1] = r.max, r.sum
+				}
+				p.merge(a[5].F32[i*p.HD:(i+1)*p.HD], blocksOf(keys),
+					func(b int) partial { return partial{stats[2*b], stats[2*b+1]} },
+					func(b int) []float32 { return acc[b*p.HD : (b+1)*p.HD] },
+					p.gate(a[3].F32[m*p.Stride():], h))
+			}
+		}}
+}

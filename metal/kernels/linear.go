@@ -1,0 +1,218 @@
+package kernels
+
+// LinearParams are the sizes of a product of M rows with up to four weight matrices of the same width.
+type LinearParams struct {
+	M    int              // rows of x
+	K    int              // width of x, a multiple of 64
+	Bits int              // 4 or 8
+	Rows [MaxSegments]int // rows of each matrix, zero where absent; their outputs lie side by side
+	Eps  float32          // of the norm in the prologue, where there is one
+}
+
+// N is the width of the output.
+func (p LinearParams) N() int {
+	n := 0
+	for _, r := range p.Rows {
+		n += r
+	}
+	return n
+}
+
+// segments calls f for each matrix that rows [lo, hi) of the output touch: its index, the rows inside it, and where they lie in the
+// output.
+func (p LinearParams) segments(lo, hi int, f func(segment, r0, r1, col int)) {
+	col := 0
+	for s, rows := range p.Rows {
+		a, b := max(lo, col), min(hi, col+rows)
+		if a < b {
+			f(s, a-col, b-col, a)
+		}
+		col += rows
+	}
+}
+
+// vectorRows computes output rows [lo, hi) of W x into dst.
+func (p LinearParams) vectorRows(dst []float32, w []Arg, x []float32, lo, hi int, ws *Workspace) {
+	sums := ws.F32(p.K / Group)
+	groupSums(sums, x)
+	p.segments(lo, hi, func(s, r0, r1, col int) {
+		rowsTimesVector(dst[col-lo:col-lo+r1-r0], matrixOf(w, s, p.K, p.Bits), r0, x, sums)
+	})
+}
+
+// tokenTile is how many rows of x are worked on at once: 32 rows of 2,048 floats fill 256 KiB, which stays in a core's second
+// cache while all weight rows pass.
+const tokenTile = 32
+
+// matrixRows computes output columns [lo, hi) of x Wᵀ for all M rows and hands each tile to done.
+func (p LinearParams) matrixRows(w []Arg, x []float32, lo, hi int, ws *Workspace, done func(m0, m1 int, tile []float32)) {
+	groups := p.K / Group
+	sums := ws.F32(tokenTile * groups)
+	acc := ws.F32(tokenTile)
+	tile := ws.F32(tokenTile * (hi - lo))
+	for m0 := 0; m0 < p.M; m0 += tokenTile {
+		m1 := min(m0+tokenTile, p.M)
+		xt := x[m0*p.K : m1*p.K]
+		groupSums(sums[:(m1-m0)*groups], xt)
+		p.segments(lo, hi, func(s, r0, r1, col int) {
+			rowsTimesMatrix{m: matrixOf(w, s, p.K, p.Bits), r0: r0, r1: r1, x: xt, sums: sums, y: tile, ldy: hi - lo, col: col - lo,
+				tokens: m1 - m0, acc: acc}.run()
+		})
+		done(m0, m1, tile)
+	}
+}
+
+// Q4GemvNorm is y = W (x̂ ⊙ norm), x̂ = x/rms(x), for one row: the norm is recomputed by every worker, which costs K and saves a
+// level.
+func Q4GemvNorm() Kernel { return gemvNorm("q4_gemv_norm") }
+
+// Q8GemvNorm is Q4GemvNorm for 8-bit weights: the router and the shared expert's gate.
+func Q8GemvNorm() Kernel { return gemvNorm("q8_gemv_norm") }
+
+func gemvNorm(name string) Kernel {
+	return Kernel{Name: name, Segments: MaxSegments,
+		Buffers: []Buffer{{"x", F32, Read, "[K]"}, {"norm", BF16, Read, "[K]"}, {"y", F32, Write, "[N]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(LinearParams)
+			h := ws.F32(p.K)
+			normInto(h, a[0].F32, a[1].Raw, p.Eps)
+			p.vectorRows(a[2].F32[lo:hi], a[3:], h, lo, hi, ws)
+		}}
+}
+
+// Q4GemvAdd is x += W v for one row.
+func Q4GemvAdd() Kernel {
+	return Kernel{Name: "q4_gemv_add", Segments: 1,
+		Buffers: []Buffer{{"v", F32, Read, "[K]"}, {"x", F32, ReadWrite, "[N]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(LinearParams)
+			y := ws.F32(hi - lo)
+			p.vectorRows(y, a[2:], a[0].F32, lo, hi, ws)
+			for i, v := range y {
+				a[1].F32[lo+i] += v
+			}
+		}}
+}
+
+// Q4Gemm is y = x Wᵀ for M rows; one item is one output column.
+func Q4Gemm() Kernel { return gemm("q4_gemm") }
+
+// Q8Gemm is Q4Gemm for 8-bit weights.
+func Q8Gemm() Kernel { return gemm("q8_gemm") }
+
+func gemm(name string) Kernel {
+	return Kernel{Name: name, Segments: MaxSegments,
+		Buffers: []Buffer{{"x", F32, Read, "[M, K]"}, {"y", F32, Write, "[M, N]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(LinearParams)
+			n, y := p.N(), a[1].F32
+			p.matrixRows(a[2:], a[0].F32, lo, hi, ws, func(m0, m1 int, tile []float32) {
+				for m := m0; m < m1; m++ {
+					copy(y[m*n+lo:m*n+hi], tile[(m-m0)*(hi-lo):])
+				}
+			})
+		}}
+}
+
+// Q4GemmAdd is x += v Wᵀ for M rows; one item is one output column.
+func Q4GemmAdd() Kernel {
+	return Kernel{Name: "q4_gemm_add", Segments: 1,
+		Buffers: []Buffer{{"v", F32, Read, "[M, K]"}, {"x", F32, ReadWrite, "[M, N]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(LinearParams)
+			n, x := p.N(), a[1].F32
+			p.matrixRows(a[2:], a[0].F32, lo, hi, ws, func(m0, m1 int, tile []float32) {
+				for m := m0; m < m1; m++ {
+					for i, v := range tile[(m-m0)*(hi-lo) : (m-m0+1)*(hi-lo)] {
+						x[m*n+lo+i] += v
+					}
+				}
+			})
+		}}
+}
+
+// EmbedParams are the sizes of the embedding gather.
+type EmbedParams struct {
+	M, D, Vocab int
+}
+
+// EmbedQ4 is x[m] = row tokens[m] of the 4-bit table; one item is one token.
+func EmbedQ4() Kernel {
+	return Kernel{Name: "embed_q4", Segments: 1,
+		Buffers: []Buffer{{"tokens", U32, Read, "[M]"}, {"x", F32, Write, "[M, D]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(EmbedParams)
+			w := matrixOf(a[2:], 0, p.D, 4)
+			var q [Group]float32
+			for m := lo; m < hi; m++ {
+				row, x := int(a[0].U32[m]), a[1].F32[m*p.D:(m+1)*p.D]
+				for g := range p.D / Group {
+					w.unpack(&q, row, g)
+					i := row*(p.D/Group) + g
+					scale, bias := bf16(w.scales, i), bf16(w.biases, i)
+					for j, v := range q {
+						x[g*Group+j] = float32(scale*v) + bias
+					}
+				}
+			}
+		}}
+}
+
+// NormParams are the sizes of a norm over M rows.
+type NormParams struct {
+	M, D int
+	Eps  float32
+}
+
+// RMSNorm is y[m] = x[m]/rms(x[m]) ⊙ norm; one item is one row.
+func RMSNorm() Kernel {
+	return Kernel{Name: "rmsnorm",
+		Buffers: []Buffer{{"x", F32, Read, "[M, D]"}, {"norm", BF16, Read, "[D]"}, {"y", F32, Write, "[M, D]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(NormParams)
+			for m := lo; m < hi; m++ {
+				normInto(a[2].F32[m*p.D:(m+1)*p.D], a[0].F32[m*p.D:(m+1)*p.D], a[1].Raw, p.Eps)
+			}
+		}}
+}
+
+// SiluMulParams are the sizes of SiluMul.
+type SiluMulParams struct {
+	M, I int
+}
+
+// SiluMul is act[m] = silu(gate[m]) ⊙ up[m], gate and up side by side in gu; one item is one row.
+func SiluMul() Kernel {
+	return Kernel{Name: "silu_mul",
+		Buffers: []Buffer{{"gu", F32, Read, "[M, 2*I]"}, {"act", F32, Write, "[M, I]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(SiluMulParams)
+			for m := lo; m < hi; m++ {
+				gu, act := a[0].F32[m*2*p.I:(m+1)*2*p.I], a[1].F32[m*p.I:(m+1)*p.I]
+				for i := range act {
+					act[i] = silu(gu[i]) * gu[p.I+i]
+				}
+			}
+		}}
+}
+
+// ArgmaxParams are the sizes of Argmax.
+type ArgmaxParams struct {
+	N int // ids that may be chosen; padding rows beyond are ignored
+}
+
+// Argmax is choice[0] = the index of the largest logit, the lowest one on a tie; one item.
+func Argmax() Kernel {
+	return Kernel{Name: "argmax",
+		Buffers: []Buffer{{"logits", F32, Read, "[N]"}, {"choice", U32, Write, "[1]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(ArgmaxParams)
+			best := 0
+			for i, v := range a[0].F32[:p.N] {
+				if v > a[0].F32[best] {
+					best = i
+				}
+			}
+			a[1].U32[0] = uint32(best)
+		}}
+}

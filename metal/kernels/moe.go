@@ -1,0 +1,264 @@
+package kernels
+
+import "math"
+
+// MoEParams are the sizes of the expert kernels.
+type MoEParams struct {
+	M, D  int
+	E, T  int // experts, experts a token uses
+	I, SI int // width of a routed expert, of the shared expert
+	Eps   float32
+}
+
+// ActWidth is the width of one token's expert activations: the routed experts in rank order, then the shared one.
+func (p MoEParams) ActWidth() int { return p.T*p.I + p.SI }
+
+// route picks the T largest logits, the lower index on a tie, and softmaxes over just those, which equals renormalising the softmax
+// over all (spec 2.6). Logit E is the shared expert's gate: weights[T] = sigmoid of it.
+func (p MoEParams) route(logits []float32, ids []uint32, weights []float32) {
+	for k := range p.T {
+		best := -1
+		for e, v := range logits[:p.E] {
+			if (best < 0 || v > logits[best]) && !contains(ids[:k], uint32(e)) {
+				best = e
+			}
+		}
+		ids[k] = uint32(best)
+	}
+	top := logits[ids[0]]
+	var sum float32
+	for k, e := range ids[:p.T] {
+		weights[k] = exp(logits[e] - top)
+		sum += weights[k]
+	}
+	for k := range p.T {
+		weights[k] /= sum
+	}
+	weights[p.T] = sigmoid(logits[p.E])
+}
+
+func contains(ids []uint32, e uint32) bool {
+	for _, v := range ids {
+		if v == e {
+			return true
+		}
+	}
+	return false
+}
+
+// The weight matrices of the expert kernels, by segment.
+const (
+	segGate, segUp, segSharedGate, segSharedUp = 0, 1, 2, 3 // MoEGateUp
+	segDown, segSharedDown                     = 0, 1       // MoEDownAdd
+)
+
+// gateUp computes act[i] = silu(gate row)·(up row) for rows [r0, r0+len(act)) of a gate and up pair.
+func gateUp(act []float32, gate, up matrix, r0 int, h, sums []float32, ws *Workspace) {
+	u := ws.F32(len(act))
+	rowsTimesVector(act, gate, r0, h, sums)
+	rowsTimesVector(u, up, r0, h, sums)
+	for i := range act {
+		act[i] = silu(act[i]) * u[i]
+	}
+}
+
+// MoEGateUp is the first half of the expert block for one token: norm, top-k from the router's logits (recomputed by every worker: E
+// logits are cheaper than a level), gate and up of the chosen experts and, as one more, of the shared expert, SwiGLU. The worker of
+// item 0 stores the route for the second half. One item is one row of one expert.
+func MoEGateUp() Kernel {
+	return Kernel{Name: "moe_gate_up", Segments: 4,
+		Buffers: []Buffer{{"x", F32, Read, "[D]"}, {"norm", BF16, Read, "[D]"}, {"logits", F32, Read, "[E+1]"},
+			{"ids", U32, Write, "[T]"}, {"weights", F32, Write, "[T+1]"}, {"act", F32, Write, "[T*I + SI]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(MoEParams)
+			h, sums := ws.F32(p.D), ws.F32(p.D/Group)
+			normInto(h, a[0].F32, a[1].Raw, p.Eps)
+			groupSums(sums, h)
+			var buf [MaxTopK]uint32
+			ids, weights := buf[:p.T], ws.F32(p.T+1)
+			p.route(a[2].F32, ids, weights)
+			if lo == 0 {
+				copy(a[3].U32, ids)
+				copy(a[4].F32, weights)
+			}
+			w := a[6:]
+			for i := lo; i < hi; {
+				act := a[5].F32
+				if k := i / p.I; k < p.T {
+					end := min(hi, (k+1)*p.I)
+					e := int(ids[k])
+					gateUp(act[i:end], matrixOf(w, segGate, p.D, 4).expert(e, p.I), matrixOf(w, segUp, p.D, 4).expert(e, p.I), i-k*p.I, h, sums, ws)
+					i = end
+				} else {
+					gateUp(act[i:hi], matrixOf(w, segSharedGate, p.D, 4), matrixOf(w, segSharedUp, p.D, 4), i-p.T*p.I, h, sums, ws)
+					i = hi
+				}
+			}
+		}}
+}
+
+// MoEDownAdd is the second half: x += Σ_k weights[k]·down_k(act_k) + weights[T]·shared_down(act_T), added in rank order. One item is
+// one row.
+func MoEDownAdd() Kernel {
+	return Kernel{Name: "moe_down_add", Segments: 2,
+		Buffers: []Buffer{{"act", F32, Read, "[T*I + SI]"}, {"ids", U32, Read, "[T]"}, {"weights", F32, Read, "[T+1]"}, {"x", F32, ReadWrite, "[D]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(MoEParams)
+			act, w := a[0].F32, a[4:]
+			n := hi - lo
+			sum, y := ws.F32(n), ws.F32(n)
+			sums := ws.F32(max(p.I, p.SI) / Group)
+			clear(sum)
+			add := func(m matrix, x []float32, weight float32) {
+				s := sums[:len(x)/Group]
+				groupSums(s, x)
+				rowsTimesVector(y, m, lo, x, s)
+				for i, v := range y {
+					sum[i] += float32(weight * v)
+				}
+			}
+			for k := range p.T {
+				add(matrixOf(w, segDown, p.I, 4).expert(int(a[1].U32[k]), p.D), act[k*p.I:(k+1)*p.I], a[2].F32[k])
+			}
+			add(matrixOf(w, segSharedDown, p.SI, 4), act[p.T*p.I:], a[2].F32[p.T])
+			for i, v := range sum {
+				a[3].F32[lo+i] += v
+			}
+		}}
+}
+
+// MoERoute is the top-k of every token of a chunk; one item is one token.
+func MoERoute() Kernel {
+	return Kernel{Name: "moe_route",
+		Buffers: []Buffer{{"logits", F32, Read, "[M, E+1]"}, {"ids", U32, Write, "[M, T]"}, {"weights", F32, Write, "[M, T+1]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(MoEParams)
+			for m := lo; m < hi; m++ {
+				p.route(a[0].F32[m*(p.E+1):(m+1)*(p.E+1)], a[1].U32[m*p.T:(m+1)*p.T], a[2].F32[m*(p.T+1):(m+1)*(p.T+1)])
+			}
+		}}
+}
+
+// MoEGroup lists the (token, rank) pairs by expert: pairs [offsets[e], offsets[e+1]) of order use expert e, in order of token. A pair
+// is token*T + rank. One item.
+func MoEGroup() Kernel {
+	return Kernel{Name: "moe_group",
+		Buffers: []Buffer{{"ids", U32, Read, "[M, T]"}, {"order", U32, Write, "[M*T]"}, {"offsets", U32, Write, "[E+1]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(MoEParams)
+			ids, order, offsets := a[0].U32[:p.M*p.T], a[1].U32, a[2].U32[:p.E+1]
+			clear(offsets)
+			for _, e := range ids {
+				offsets[e+1]++
+			}
+			for e := range p.E {
+				offsets[e+1] += offsets[e]
+			}
+			for pair, e := range ids { // offsets[e] runs to the expert's end, then is put back
+				order[offsets[e]] = uint32(pair)
+				offsets[e]++
+			}
+			copy(offsets[1:], offsets[:p.E])
+			offsets[0] = 0
+		}}
+}
+
+// grouped runs rows [lo, hi) of the stacked experts' outputs, n rows an expert, over the tokens of each expert.
+func (p MoEParams) grouped(offsets []uint32, n, lo, hi int, f func(e, r0, r1 int, first, last uint32)) {
+	for i := lo; i < hi; {
+		e := i / n
+		end := min(hi, (e+1)*n)
+		if offsets[e] < offsets[e+1] {
+			f(e, i-e*n, end-e*n, offsets[e], offsets[e+1])
+		}
+		i = end
+	}
+}
+
+// MoEGateUpGrouped is gate, up and SwiGLU of every pair, expert by expert: act[i] belongs to pair order[i]. One item is one row of one
+// expert, whatever tokens it has.
+func MoEGateUpGrouped() Kernel {
+	return Kernel{Name: "moe_gate_up_grouped", Segments: 2,
+		Buffers: []Buffer{{"h", F32, Read, "[M, D]"}, {"order", U32, Read, "[M*T]"}, {"offsets", U32, Read, "[E+1]"}, {"act", F32, Write, "[M*T, I]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(MoEParams)
+			groups := p.D / Group
+			sums, acc := ws.F32(p.M*groups), ws.F32(tokenTile)
+			groupSums(sums, a[0].F32[:p.M*p.D])
+			g, u := ws.F32(tokenTile*p.I), ws.F32(tokenTile*p.I)
+			var rows [tokenTile]uint32
+			p.grouped(a[2].U32, p.I, lo, hi, func(e, r0, r1 int, first, last uint32) {
+				n := r1 - r0
+				for t0 := first; t0 < last; t0 += tokenTile {
+					t1 := min(t0+tokenTile, last)
+					for i, pair := range a[1].U32[t0:t1] {
+						rows[i] = pair / uint32(p.T)
+					}
+					q := rowsTimesMatrix{m: matrixOf(a[4:], segGate, p.D, 4).expert(e, p.I), r0: r0, r1: r1, x: a[0].F32, sums: sums, y: g, ldy: n,
+						in: rows[:t1-t0], tokens: int(t1 - t0), acc: acc}
+					q.run()
+					q.m, q.y = matrixOf(a[4:], segUp, p.D, 4).expert(e, p.I), u
+					q.run()
+					for t := range int(t1 - t0) {
+						act := a[3].F32[(int(t0)+t)*p.I+r0:][:n]
+						for i := range act {
+							act[i] = silu(g[t*n+i]) * u[t*n+i]
+						}
+					}
+				}
+			})
+		}}
+}
+
+// MoEDownGrouped is the down projection of every pair, stored by pair, so that the combination can add in rank order. One item is one
+// row of one expert.
+func MoEDownGrouped() Kernel {
+	return Kernel{Name: "moe_down_grouped", Segments: 1,
+		Buffers: []Buffer{{"act", F32, Read, "[M*T, I]"}, {"order", U32, Read, "[M*T]"}, {"offsets", U32, Read, "[E+1]"}, {"y", F32, Write, "[M*T, D]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(MoEParams)
+			sums, acc := ws.F32(tokenTile*p.I/Group), ws.F32(tokenTile)
+			p.grouped(a[2].U32, p.D, lo, hi, func(e, r0, r1 int, first, last uint32) {
+				for t0 := first; t0 < last; t0 += tokenTile {
+					t1 := min(t0+tokenTile, last)
+					x := a[0].F32[int(t0)*p.I : int(t1)*p.I]
+					groupSums(sums[:len(x)/Group], x)
+					rowsTimesMatrix{m: matrixOf(a[4:], segDown, p.I, 4).expert(e, p.D), r0: r0, r1: r1, x: x, sums: sums, y: a[3].F32, ldy: p.D, col: r0,
+						out: a[1].U32[t0:t1], tokens: int(t1 - t0), acc: acc}.run()
+				}
+			})
+		}}
+}
+
+// MoECombine is x[m] += Σ_k weights[m,k]·y[m,k] + weights[m,T]·shared[m], added as MoEDownAdd adds; one item is one token.
+func MoECombine() Kernel {
+	return Kernel{Name: "moe_combine",
+		Buffers: []Buffer{{"y", F32, Read, "[M, T, D]"}, {"shared", F32, Read, "[M, D]"}, {"weights", F32, Read, "[M, T+1]"}, {"x", F32, ReadWrite, "[M, D]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(MoEParams)
+			sum := ws.F32(p.D)
+			for m := lo; m < hi; m++ {
+				w := a[2].F32[m*(p.T+1) : (m+1)*(p.T+1)]
+				clear(sum)
+				for k := range p.T {
+					addScaled(sum, a[0].F32[(m*p.T+k)*p.D:], w[k])
+				}
+				addScaled(sum, a[1].F32[m*p.D:], w[p.T])
+				for i, v := range sum {
+					a[3].F32[m*p.D+i] += v
+				}
+			}
+		}}
+}
+
+func addScaled(dst, x []float32, w float32) {
+	for i := range dst {
+		dst[i] += float32(w * x[i])
+	}
+}
+
+// MaxTopK is the largest T that the kernels take.
+const MaxTopK = 64
+
+// Valid reports whether the sizes are ones the kernels can run.
+func (p MoEParams) Valid() bool { return p.T <= MaxTopK && p.T <= p.E && p.E < math.MaxInt32 }
