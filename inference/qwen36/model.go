@@ -43,6 +43,15 @@ func NewModel(dev metal.Device, c *checkpoint.Checkpoint, s Shape, context int) 
 	return m, nil
 }
 
+// WeightBytes is the size of the weights, as published.
+func (m *Model) WeightBytes() int64 {
+	var n int64
+	for _, b := range m.weights {
+		n += int64(len(b.Bytes()))
+	}
+	return n
+}
+
 // Sequence is one timeline of tokens on a model: its state and the passes bound to it.
 type Sequence struct {
 	*cache.State

@@ -1,0 +1,313 @@
+// Package inference is the engine's narrow front: an Engine is a loaded model; a chat or completion asked of it becomes an
+// Answer that streams. Front ends see text, tokens and counts, never tensors or devices.
+//
+// One goroutine, the worker, owns the device and serves one request at a time. Start with Open, then Engine.Chat; worker.go
+// is the life of a request.
+package inference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"pond/inference/cache"
+	"pond/inference/chat"
+	"pond/inference/checkpoint"
+	"pond/inference/qwen36"
+	"pond/inference/tokenizer"
+	"pond/metal"
+)
+
+// Model says where a checkpoint is.
+type Model struct {
+	dir  string
+	fsys fs.FS
+}
+
+// FromDir is a checkpoint in a folder, mapped into memory.
+func FromDir(path string) Model { return Model{dir: path} }
+
+// FromFS is a checkpoint in a file system, such as one embedded in the program; its files are read into memory.
+func FromFS(fsys fs.FS) Model { return Model{fsys: fsys} }
+
+func (m Model) open() (*checkpoint.Checkpoint, error) {
+	switch {
+	case m.fsys != nil:
+		return checkpoint.OpenFS(m.fsys)
+	case m.dir == "":
+		return nil, errors.New("model: got no folder, want one with config.json and weights")
+	}
+	if st, err := os.Stat(m.dir); err != nil || !st.IsDir() {
+		return nil, fmt.Errorf("model: %s: want a folder with config.json and weights: %w", m.dir, notFolder(err))
+	}
+	return checkpoint.OpenDir(m.dir)
+}
+
+func notFolder(err error) error {
+	if err != nil {
+		return err
+	}
+	return errors.New("it is a file")
+}
+
+// Executor is what runs the plans.
+type Executor string
+
+const (
+	Auto    Executor = "auto"    // the fastest that this machine has
+	Host    Executor = "host"    // the CPU
+	Metal   Executor = "metal"   // Apple's GPU
+	Standin Executor = "standin" // the Metal path on a CPU, for tests
+)
+
+// Defaults of Options.
+const (
+	DefaultContext = 32_768 // tokens, when the model allows as many
+	DefaultChunk   = 512    // tokens of a prompt that one run takes in
+	defaultQueue   = 64
+	sessions       = 2 // conversations whose state is kept
+	snapshotsEach  = 4 // places in each to which it can go back
+)
+
+// Options say what to open and how. Zero values take the defaults.
+type Options struct {
+	Model         Model
+	ID            string // the model's name on the wire
+	Executor      Executor
+	Threads       int // of the host executor; 0 = one for each CPU
+	ContextTokens int // most tokens of prompt and answer together
+	ChunkTokens   int
+	QueueLimit    int // requests that may wait
+	Logger        *slog.Logger
+}
+
+// Info describes an open engine.
+type Info struct {
+	ID            string
+	Executor      string // what runs the kernels, in words
+	ContextTokens int
+	VocabSize     int
+	WeightBytes   int64
+	Created       time.Time // when the engine was opened
+}
+
+// Engine is a loaded model. Its methods are safe for concurrent use.
+type Engine struct {
+	info  Info
+	chunk int
+	log   *slog.Logger
+
+	ckpt  *checkpoint.Checkpoint
+	tok   *tokenizer.Tokenizer
+	dev   metal.Device
+	model *qwen36.Model
+	stop  map[int32]bool // ids that end an answer
+	slots []*slot        // worker only
+
+	queue  *queue
+	worker sync.WaitGroup
+	cancel context.CancelFunc // ends what the worker is doing
+	life   context.Context
+	closed sync.Once
+}
+
+// slot is one conversation that the engine can go on with.
+type slot struct {
+	seq  *qwen36.Sequence
+	line *cache.Timeline
+	used int64 // order of last use
+}
+
+// Open loads a model strictly: a wrong, incomplete or damaged checkpoint is an error that names the file or tensor, and leaves
+// nothing behind. The context's end does not close the engine.
+func Open(ctx context.Context, o Options) (_ *Engine, err error) {
+	e := &Engine{log: o.Logger, chunk: o.ChunkTokens}
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
+	if e.chunk <= 0 {
+		e.chunk = DefaultChunk
+	}
+	defer func() {
+		if err != nil {
+			e.release()
+		}
+	}()
+	if e.ckpt, err = o.Model.open(); err != nil {
+		return nil, err
+	}
+	shape, err := e.load()
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	context_, err := contextTokens(o.ContextTokens, shape.MaxContext)
+	if err != nil {
+		return nil, err
+	}
+	if e.dev, err = openDevice(o.Executor, o.Threads); err != nil {
+		return nil, err
+	}
+	if e.model, err = qwen36.NewModel(e.dev, e.ckpt, shape, context_); err != nil {
+		return nil, err
+	}
+	e.info = Info{ID: o.ID, Executor: e.dev.Name(), ContextTokens: context_, VocabSize: e.tok.Vocab(), WeightBytes: e.model.WeightBytes(), Created: time.Now()}
+	limit := o.QueueLimit
+	if limit <= 0 {
+		limit = defaultQueue
+	}
+	e.queue = newQueue(limit)
+	e.life, e.cancel = context.WithCancel(context.Background())
+	e.worker.Add(1)
+	go e.work()
+	e.log.Info("model open", "id", o.ID, "executor", e.info.Executor, "context", context_, "weight_bytes", e.info.WeightBytes)
+	return e, nil
+}
+
+// contextTokens is the size of the KV cache: what was asked for, else the default, never more than the model was made for.
+func contextTokens(asked, most int) (int, error) {
+	if asked < 0 || asked > most {
+		return 0, fmt.Errorf("context: got %d tokens, want 1 to %d", asked, most)
+	}
+	if asked == 0 {
+		return min(DefaultContext, most), nil
+	}
+	return asked, nil
+}
+
+// load reads configuration, weights and tokenizer and checks that they fit each other.
+func (e *Engine) load() (qwen36.Shape, error) {
+	var s qwen36.Shape
+	config, err := e.ckpt.File("config.json")
+	if err != nil {
+		return s, err
+	}
+	generation, err := e.ckpt.File("generation_config.json")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	s, quant, err := qwen36.ParseConfig(config, generation)
+	if err != nil {
+		return s, err
+	}
+	if _, err := qwen36.LoadWeights(e.ckpt, s, quant); err != nil {
+		return s, err
+	}
+	text, err := e.ckpt.File("tokenizer.json")
+	if err != nil {
+		return s, err
+	}
+	if e.tok, err = tokenizer.Load(text); err != nil {
+		return s, fmt.Errorf("tokenizer.json: %w", err)
+	}
+	if e.tok.Vocab() > s.Vocab {
+		return s, fmt.Errorf("tokenizer.json: got %d ids, want at most the %d rows of embed_tokens", e.tok.Vocab(), s.Vocab)
+	}
+	s.IDs = e.tok.Vocab()
+	e.stop = map[int32]bool{}
+	for _, id := range s.EOS {
+		e.stop[id] = true
+	}
+	return s, nil
+}
+
+// Close ends the running request and those that wait with ErrClosed, and releases the model. A second call does nothing.
+func (e *Engine) Close() (err error) {
+	e.closed.Do(func() {
+		e.queue.close()
+		e.cancel()
+		e.worker.Wait()
+		err = e.release()
+	})
+	return err
+}
+
+func (e *Engine) release() error {
+	var err error
+	if e.dev != nil {
+		err = e.dev.Close()
+	}
+	if e.ckpt != nil {
+		err = errors.Join(err, e.ckpt.Close())
+	}
+	return err
+}
+
+// Info describes the engine.
+func (e *Engine) Info() Info { return e.info }
+
+// Tokenizer is the model's.
+func (e *Engine) Tokenizer() *tokenizer.Tokenizer { return e.tok }
+
+// Stats counts what the engine does now and has done.
+type Stats struct {
+	Waiting, Running int   // requests
+	Tokens           int64 // computed since the start, prompts included
+}
+
+// Stats never waits for the device.
+func (e *Engine) Stats() Stats { return e.queue.stats() }
+
+// Chat asks for the assistant's next turn. A conversation that cannot be rendered is a *chat.Error, a prompt that leaves no room a
+// *ContextError, a full queue ErrBusy: all before any work. The context's end stops the answer within a token, or within a
+// chunk of the prompt.
+func (e *Engine) Chat(ctx context.Context, r ChatRequest) (*Answer, error) {
+	prompt, err := chat.Render(r.Conversation)
+	if err != nil {
+		return nil, err
+	}
+	ids, marks := e.encode(prompt)
+	g := r.Generation
+	if g.Sampling == nil {
+		p := DefaultSampling(prompt.Thinking)
+		g.Sampling = &p
+	}
+	j := e.newJob(ctx, ids, marks, g)
+	j.thinking = prompt.Thinking
+	j.parser = chat.NewParser(chat.ParserOptions{Thinking: prompt.Thinking, Tools: r.Conversation.Tools})
+	return e.submit(j)
+}
+
+// encode turns a prompt into ids, and says where a conversation that goes another way may want to start from: the end of the first
+// turn, which holds system text and tools, and the start of the generation prompt. Cutting at borders changes no id, because
+// each starts with a control token.
+func (e *Engine) encode(p chat.Prompt) (ids []int32, marks []int) {
+	from := 0
+	for i, b := range append(p.Borders, len(p.Pieces)) {
+		ids = append(ids, e.tok.EncodePieces(p.Pieces[from:b])...)
+		if n := len(p.Borders); len(ids) > 0 && (i == 1 || i == n-1) && i < n {
+			marks = append(marks, len(ids))
+		}
+		from = b
+	}
+	return ids, marks
+}
+
+// Complete continues a text, or tokens, as it stands: no template, no parsing; special tokens in the text are ordinary text.
+func (e *Engine) Complete(ctx context.Context, r CompletionRequest) (*Answer, error) {
+	ids := r.Tokens
+	if ids == nil {
+		ids = e.tok.Encode(r.Prompt)
+	}
+	if len(ids) == 0 {
+		return nil, &chat.Error{Path: "prompt", Message: "got no tokens, want at least one"}
+	}
+	for i, id := range ids {
+		if id < 0 || int(id) >= e.info.VocabSize {
+			return nil, &chat.Error{Path: fmt.Sprintf("prompt[%d]", i), Message: fmt.Sprintf("got token %d, want 0 to %d", id, e.info.VocabSize-1)}
+		}
+	}
+	g := r.Generation
+	if g.Sampling == nil {
+		p := DefaultSampling(false)
+		g.Sampling = &p
+	}
+	return e.submit(e.newJob(ctx, ids, nil, g))
+}

@@ -1,0 +1,21 @@
+//go:build !darwin
+
+package inference
+
+import (
+	"fmt"
+
+	"pond/metal"
+	"pond/metal/host"
+)
+
+// openDevice is the only choice of device.
+func openDevice(x Executor, threads int) (metal.Device, error) {
+	switch x {
+	case "", Auto, Host:
+		return host.Open(threads), nil
+	case Metal:
+		return nil, fmt.Errorf("executor metal: got this machine, want a Mac with Apple Silicon")
+	}
+	return nil, unknownExecutor(x)
+}

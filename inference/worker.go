@@ -1,0 +1,312 @@
+package inference
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"pond/inference/cache"
+	"pond/inference/chat"
+	"pond/inference/qwen36"
+	"pond/inference/sample"
+	"pond/inference/tokenizer"
+)
+
+// job is a request on its way through the worker.
+type job struct {
+	ctx      context.Context
+	prompt   []int32
+	marks    []int // token indexes at which to take a snapshot, ascending
+	gen      Generation
+	parser   *chat.Parser // nil: the answer is plain text
+	thinking bool
+	answer   *Answer
+	usage    Usage
+	unwatch  func() bool
+	task     func() error // instead of a generation: run on the worker
+}
+
+func (e *Engine) newJob(ctx context.Context, prompt []int32, marks []int, g Generation) *job {
+	return &job{ctx: ctx, prompt: prompt, marks: marks, gen: g, answer: newAnswer(ctx), usage: Usage{PromptTokens: len(prompt)}}
+}
+
+// submit checks what can be checked before any work and queues the job.
+func (e *Engine) submit(j *job) (*Answer, error) {
+	left := e.info.ContextTokens - len(j.prompt)
+	if left < 1 {
+		return nil, &ContextError{PromptTokens: len(j.prompt), RequestedTokens: j.gen.MaxTokens, LimitTokens: e.info.ContextTokens}
+	}
+	if j.gen.MaxTokens < 0 {
+		return nil, fmt.Errorf("max tokens: got %d, want at least 1, or 0 for the default", j.gen.MaxTokens)
+	}
+	if j.gen.MaxTokens == 0 {
+		j.gen.MaxTokens = MaxAnswerTokens
+	}
+	j.gen.MaxTokens = min(j.gen.MaxTokens, left)
+	if err := j.gen.Sampling.Validate(); err != nil {
+		return nil, err
+	}
+	if err := e.queue.add(j); err != nil {
+		return nil, err
+	}
+	return j.answer, nil
+}
+
+func (j *job) end(f Finish, err error) { j.answer.finish(f, j.usage, err) }
+
+// work is the goroutine that owns the device. It stays on one OS thread, which Apple's autorelease pools want.
+func (e *Engine) work() {
+	defer e.worker.Done()
+	runtime.LockOSThread()
+	for {
+		j, ok := e.queue.next()
+		if !ok {
+			return
+		}
+		j.unwatch()
+		finish, err := e.serve(j)
+		e.queue.idle()
+		j.end(finish, err)
+	}
+}
+
+// serve runs a job; a panic on the way is an error to this request and to no other.
+func (e *Engine) serve(j *job) (f Finish, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("internal error: %v", r)
+			e.log.Error("worker panic", "panic", r, "stack", string(debug.Stack()))
+		}
+	}()
+	if j.task != nil {
+		return "", j.task()
+	}
+	s, cached, err := e.slotFor(j.prompt)
+	if err != nil {
+		return "", err
+	}
+	whole := false
+	defer func() {
+		if !whole { // the state may stand between two tokens of the history
+			s.line.Clear()
+		}
+	}()
+	j.usage.CachedTokens = cached
+	start := time.Now()
+	logits, err := e.prefill(j, s)
+	j.usage.PrefillTime = time.Since(start)
+	if err != nil {
+		whole = e.cancelled(j) != nil
+		return "", err
+	}
+	start = time.Now()
+	f, err = e.decode(j, s, logits)
+	j.usage.DecodeTime = time.Since(start)
+	whole = err == nil || e.cancelled(j) != nil
+	return f, err
+}
+
+// cancelled returns why the job must stop, or nil.
+func (e *Engine) cancelled(j *job) error {
+	if j.ctx.Err() != nil {
+		return context.Cause(j.ctx)
+	}
+	if e.life.Err() != nil {
+		return ErrClosed
+	}
+	return nil
+}
+
+// slotFor picks the conversation that shares most with the prompt and takes it back to the shared part; when none shares anything, an
+// unused one or the one unused longest.
+func (e *Engine) slotFor(prompt []int32) (*slot, int, error) {
+	var best *slot
+	usable := 0
+	for _, s := range e.slots {
+		if n := s.line.Usable(prompt); n > usable {
+			best, usable = s, n
+		}
+	}
+	if best == nil {
+		var err error
+		if best, err = e.freeSlot(); err != nil {
+			return nil, 0, err
+		}
+	}
+	best.used = e.queue.turn()
+	if err := best.line.Rewind(usable); err != nil {
+		return nil, 0, err
+	}
+	return best, usable, nil
+}
+
+func (e *Engine) freeSlot() (*slot, error) {
+	if len(e.slots) < sessions {
+		seq, err := e.model.NewSequence()
+		if err != nil {
+			return nil, err
+		}
+		s := &slot{seq: seq, line: cache.NewTimeline(seq.State, snapshotsEach)}
+		e.slots = append(e.slots, s)
+		return s, nil
+	}
+	oldest := e.slots[0]
+	for _, s := range e.slots[1:] {
+		if s.used < oldest.used {
+			oldest = s
+		}
+	}
+	return oldest, nil
+}
+
+// prefill takes in what the slot does not hold of the prompt, in chunks that end at the marks, and returns the logits after it.
+func (e *Engine) prefill(j *job, s *slot) (logits []float32, err error) {
+	for pos := s.seq.Pos(); pos < len(j.prompt); pos = s.seq.Pos() {
+		if err := e.cancelled(j); err != nil {
+			return nil, err
+		}
+		end := min(pos+e.chunk, len(j.prompt))
+		for _, m := range j.marks {
+			if m > pos {
+				end = min(end, m)
+				break
+			}
+		}
+		ids := j.prompt[pos:end]
+		if logits, err = s.seq.Chunk(ids, qwen36.LastLogits); err != nil {
+			return nil, err
+		}
+		s.line.Append(ids...)
+		e.queue.count(len(ids))
+		for _, m := range j.marks {
+			if m == end {
+				s.line.Mark()
+			}
+		}
+		if j.gen.OnPrefill != nil {
+			j.gen.OnPrefill(end, len(j.prompt))
+		}
+	}
+	return logits, nil
+}
+
+// decode answers, token by token.
+func (e *Engine) decode(j *job, s *slot, logits []float32) (Finish, error) {
+	sampler, err := sample.New(*j.gen.Sampling, e.info.VocabSize, j.prompt)
+	if err != nil {
+		return "", err
+	}
+	w := &writer{job: j, tok: e.tok, decoder: e.tok.NewDecoder(), stopper: sample.NewStopper(j.gen.Stop), reasoning: j.thinking}
+	for {
+		if err := e.cancelled(j); err != nil {
+			return "", err
+		}
+		top := -1
+		if j.gen.Logprobs {
+			top = j.gen.TopLogprobs
+		}
+		choice, err := sampler.Next(logits, s.seq.Pos(), top)
+		if err != nil {
+			return "", err
+		}
+		sampler.Accept(choice.ID)
+		j.usage.CompletionTokens++
+		if e.stop[choice.ID] {
+			return w.close(chat.EndStop), nil
+		}
+		if w.token(choice) {
+			return w.close(chat.EndStop), nil
+		}
+		if j.usage.CompletionTokens >= j.gen.MaxTokens {
+			return w.close(chat.EndLength), nil
+		}
+		if logits, err = s.seq.Token(choice.ID); err != nil {
+			return "", err
+		}
+		s.line.Append(choice.ID)
+		e.queue.count(1)
+	}
+}
+
+// writer turns tokens into updates: whole characters, up to a stop text, parsed.
+type writer struct {
+	job       *job
+	tok       *tokenizer.Tokenizer
+	decoder   *tokenizer.Decoder
+	stopper   *sample.Stopper
+	reasoning bool
+	calls     bool
+	stopped   bool
+}
+
+// token adds one token; it reports that a stop text was reached.
+func (w *writer) token(c sample.Choice) (stopped bool) {
+	var u Update
+	if w.job.gen.Logprobs {
+		u.Logprobs = []TokenLogprob{w.logprob(c)}
+	}
+	text, stopped := w.stopper.Push(w.decoder.Push(c.ID))
+	u.Events = w.parse(text)
+	if w.reasoning {
+		w.job.usage.ReasoningTokens++
+	}
+	w.stopped = stopped
+	w.job.answer.add(u)
+	return stopped
+}
+
+func (w *writer) parse(text string) []chat.Event {
+	if w.job.parser == nil {
+		if text == "" {
+			return nil
+		}
+		return []chat.Event{{Kind: chat.Text, Text: text}}
+	}
+	ev := w.job.parser.Push(text)
+	w.see(ev)
+	w.reasoning = w.job.parser.InReasoning()
+	return ev
+}
+
+func (w *writer) see(ev []chat.Event) {
+	for _, e := range ev {
+		if e.Kind == chat.CallStart {
+			w.calls = true
+		}
+	}
+}
+
+// close emits what was held back and says how the answer ended.
+func (w *writer) close(end chat.End) Finish {
+	var u Update
+	if !w.stopped {
+		text, stopped := w.stopper.Push(w.decoder.Flush())
+		if !stopped {
+			text += w.stopper.Flush()
+		}
+		u.Events = w.parse(text)
+	}
+	if p := w.job.parser; p != nil {
+		ev := p.Close(end)
+		w.see(ev)
+		u.Events = append(u.Events, ev...)
+	}
+	w.job.answer.add(u)
+	switch {
+	case end == chat.EndLength:
+		return FinishLength
+	case w.calls:
+		return FinishToolCalls
+	}
+	return FinishStop
+}
+
+func (w *writer) logprob(c sample.Choice) TokenLogprob {
+	out := TokenLogprob{ID: c.ID, Bytes: w.tok.Bytes(c.ID), Logprob: c.Logprob}
+	for _, t := range c.Top {
+		out.Top = append(out.Top, TokenLogprob{ID: t.ID, Bytes: w.tok.Bytes(t.ID), Logprob: t.Logprob})
+	}
+	return out
+}
