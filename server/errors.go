@@ -1,0 +1,162 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"pond/inference"
+	"pond/inference/chat"
+	"pond/server/openai"
+)
+
+// Rules of errors: this file is the only place where an error becomes a status and a body, and where advice is added. Every body
+// has the form of openai.ErrorBody. An error after the headers of a stream is its last event, and no [DONE] follows.
+
+// Kinds of error on the wire (ErrorDetail.Type).
+const (
+	kindRequest    = "invalid_request_error"
+	kindAuth       = "authentication_error"
+	kindPermission = "permission_error"
+	kindServer     = "server_error"
+)
+
+const codeContext = "context_length_exceeded"
+
+// statusClientGone is nginx's number for a request whose client left: nobody reads it, the log does.
+const statusClientGone = 499
+
+// errShutdown is the cause of an answer that the server's end cut off.
+var errShutdown = errors.New("the server is shutting down")
+
+// refusal is a request that the server itself turns down.
+type refusal struct {
+	status  int
+	code    string
+	param   string
+	message string
+}
+
+func (r *refusal) Error() string { return r.message }
+
+func refuse(status int, code, format string, args ...any) error {
+	return &refusal{status: status, code: code, message: fmt.Sprintf(format, args...)}
+}
+
+// describe gives the status and the body of an error.
+func (s *Server) describe(c echo.Context, err error) (int, openai.ErrorBody) {
+	var (
+		refused *refusal
+		wire    *openai.Error
+		talk    *chat.Error
+		long    *inference.ContextError
+		body    *http.MaxBytesError
+		route   *echo.HTTPError
+	)
+	switch {
+	case errors.As(err, &refused):
+		return refused.status, openai.NewErrorBody(kindOfStatus(refused.status), refused.message, refused.param, refused.code)
+	case errors.As(err, &wire):
+		return http.StatusBadRequest, openai.NewErrorBody(kindRequest, wire.Error(), wire.Param, wire.Code)
+	case errors.As(err, &talk):
+		return http.StatusBadRequest, openai.NewErrorBody(kindRequest, talk.Error(), talk.Path, openai.CodeInvalidValue)
+	case errors.As(err, &long):
+		return http.StatusBadRequest, openai.NewErrorBody(kindRequest, contextAdvice(long), promptField(c), codeContext)
+	case errors.As(err, &body):
+		return http.StatusRequestEntityTooLarge, openai.NewErrorBody(kindRequest,
+			fmt.Sprintf("the body has more than %d bytes, which is the limit", body.Limit), "", "body_too_large")
+	case errors.Is(err, errShutdown), errors.Is(err, inference.ErrClosed):
+		return http.StatusServiceUnavailable, openai.NewErrorBody(kindServer, err.Error(), "", "shutting_down")
+	case errors.Is(err, inference.ErrBusy):
+		return http.StatusServiceUnavailable, openai.NewErrorBody(kindServer, err.Error()+": try again later", "", "queue_full")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return http.StatusRequestTimeout, openai.NewErrorBody(kindRequest, "the body did not arrive in time", "", "request_timeout")
+	case errors.Is(err, context.Canceled):
+		return statusClientGone, openai.NewErrorBody(kindRequest, "the client left", "", "client_gone")
+	case errors.As(err, &route):
+		return route.Code, openai.NewErrorBody(kindOfStatus(route.Code), s.routeAdvice(c, route.Code), "", codeOfStatus(route.Code))
+	}
+	return http.StatusInternalServerError, openai.NewErrorBody(kindServer, "internal error: "+err.Error(), "", "internal_error")
+}
+
+// writeError answers with an error. After the headers of a stream it can only log: the stream has sent its own last event.
+func (s *Server) writeError(c echo.Context, err error) {
+	status, body := s.describe(c, err)
+	if status >= http.StatusInternalServerError {
+		var broken *panicError
+		if errors.As(err, &broken) {
+			s.log.Error("request failed", "path", c.Request().URL.Path, "error", err, "stack", string(broken.stack))
+		} else {
+			s.log.Error("request failed", "path", c.Request().URL.Path, "error", err)
+		}
+	}
+	if c.Response().Committed {
+		return
+	}
+	if status == statusClientGone || c.Request().Method == http.MethodHead {
+		c.NoContent(status)
+		return
+	}
+	if status == http.StatusServiceUnavailable {
+		c.Response().Header().Set(echo.HeaderRetryAfter, "5")
+	}
+	writeJSON(c, status, body)
+}
+
+func kindOfStatus(status int) string {
+	switch {
+	case status == http.StatusUnauthorized:
+		return kindAuth
+	case status == http.StatusForbidden:
+		return kindPermission
+	case status >= http.StatusInternalServerError:
+		return kindServer
+	}
+	return kindRequest
+}
+
+func codeOfStatus(status int) string {
+	switch status {
+	case http.StatusNotFound:
+		return "unknown_path"
+	case http.StatusMethodNotAllowed:
+		return "method_not_allowed"
+	}
+	return ""
+}
+
+// contextAdvice gives the numbers. Only the prompt can be too long: an answer is cut to the room that the prompt leaves.
+func contextAdvice(e *inference.ContextError) string {
+	text := fmt.Sprintf("the context holds %d tokens and the prompt has %d", e.LimitTokens, e.PromptTokens)
+	if e.RequestedTokens > 0 {
+		text += fmt.Sprintf(", with %d requested for the answer", e.RequestedTokens)
+	}
+	return text + ": shorten the prompt to leave room for an answer"
+}
+
+// promptField names the field that holds the prompt.
+func promptField(c echo.Context) string {
+	if c.Path() == pathCompletions {
+		return "prompt"
+	}
+	return "messages"
+}
+
+func (s *Server) routeAdvice(c echo.Context, status int) string {
+	method, path := c.Request().Method, c.Request().URL.Path
+	switch status {
+	case http.StatusMethodNotAllowed:
+		return fmt.Sprintf("method: got %s for %s, want one of %s", method, path, c.Response().Header().Get(echo.HeaderAllow))
+	case http.StatusNotFound:
+		if slices.ContainsFunc(s.routes(), func(r route) bool { return r.path == "/v1"+path }) {
+			return fmt.Sprintf("path: got %s, want /v1%s (the base URL ends in /v1)", path, path)
+		}
+		return fmt.Sprintf("path: got %s %s, which is not served", method, path)
+	}
+	return http.StatusText(status)
+}

@@ -1,0 +1,43 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+)
+
+// pathCompletions is named because its errors speak of "prompt", all others of "messages".
+const pathCompletions = "/v1/completions"
+
+// route is one line of the table.
+type route struct {
+	method, path string
+	handle       echo.HandlerFunc
+	open         bool // needs no API key
+}
+
+// routes lists every path that the server answers. A GET answers HEAD too; the guard answers a browser's preflight.
+func (s *Server) routes() []route {
+	return []route{
+		{http.MethodGet, "/health", s.health, true},
+		{http.MethodGet, "/v1/models", s.models, false},
+		{http.MethodGet, "/v1/models/:id", s.model, false},
+		{http.MethodPost, "/v1/chat/completions", s.chat, false},
+		{http.MethodPost, pathCompletions, s.completion, false},
+	}
+}
+
+func (s *Server) addRoutes() {
+	for _, r := range s.routes() {
+		handle := r.handle
+		if !r.open {
+			handle = s.guard.needKey(handle)
+		}
+		s.echo.Add(r.method, r.path, handle)
+		if r.method == http.MethodGet {
+			s.echo.Add(http.MethodHead, r.path, handle)
+		}
+	}
+	// Unknown paths ask for the key too: what exists is not for strangers to find out.
+	s.echo.RouteNotFound("/*", s.guard.needKey(func(echo.Context) error { return echo.ErrNotFound }))
+}
