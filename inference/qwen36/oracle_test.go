@@ -135,7 +135,9 @@ func (o *oracle) greedy(prompt []int32, n int) (written []int32, traces []oracle
 
 // step reads one token.
 func (o *oracle) step(token int32) oracleTrace {
-	x := o.stored(dequantisedRow(o.w.Embed, int(token)))
+	x := make([]float64, o.s.Hidden)
+	dequantise(o.w.Embed, int(token), x)
+	x = o.stored(x)
 	trace := oracleTrace{Embedding: slices.Clone(x)}
 	for i, layer := range o.w.Layers {
 		h := o.rmsNorm(x, o.normWeight(layer.InputNorm))
@@ -362,30 +364,31 @@ func (o *oracle) swiglu(gate, up, down Linear, expert int, h []float64) []float6
 
 // linear multiplies x by one matrix of l.
 func (o *oracle) linear(l Linear, expert int, x []float64) []float64 {
-	y := make([]float64, l.Rows)
+	y, row := make([]float64, l.Rows), make([]float64, l.K)
 	for r := range y {
-		y[r] = o.store(dot(dequantisedRow(l, expert*l.Rows+r), x))
+		dequantise(l, expert*l.Rows+r, row)
+		y[r] = o.store(dot(row, x))
 	}
 	return y
 }
 
-// dequantisedRow returns row r of all of l's rows, stacked matrices one after the other: scale*code + bias.
-func dequantisedRow(l Linear, r int) []float64 {
+// dequantise writes row r of all of l's rows, stacked matrices one after the other, to row: scale*code + bias.
+func dequantise(l Linear, r int, row []float64) {
 	const group = 64
-	codes := l.Codes.Data[r*l.K*l.Bits/8:]
-	row := make([]float64, l.K)
+	codes := l.Codes.Data[r*l.K*l.Bits/8:][:l.K*l.Bits/8]
 	for g := range l.K / group {
 		scale := bf16At(l.Scales, r*l.K/group+g)
 		bias := bf16At(l.Biases, r*l.K/group+g)
 		for i := g * group; i < (g+1)*group; i++ {
-			code := codes[i*l.Bits/8]
-			if l.Bits == 4 {
-				code = code >> (4 * (i % 2)) & 15
+			var code byte
+			if l.Bits == 8 {
+				code = codes[i]
+			} else {
+				code = codes[i/2] >> (4 * (i % 2)) & 15 // the low half first
 			}
 			row[i] = scale*float64(code) + bias
 		}
 	}
-	return row
 }
 
 func (o *oracle) rmsNorm(x, weight []float64) []float64 {

@@ -20,17 +20,32 @@ type Options struct {
 	Bits map[string]int
 }
 
+func (o Options) withDefaults() Options {
+	if o.GroupSize == 0 {
+		o.GroupSize = 64
+	}
+	return o
+}
+
+// Config returns what config.json of the model k says, without making its weights.
+func Config(k Kind, o Options) (map[string]any, error) {
+	o = o.withDefaults()
+	d, err := k.dims()
+	if err != nil {
+		return nil, err
+	}
+	return d.config(d.tensors(o), o), nil
+}
+
 // Generate makes the model k in its golden form.
 func Generate(k Kind) (*Model, error) { return GenerateWith(k, Options{}) }
 
 // GenerateWith makes the model k, stored as o says.
 func GenerateWith(k Kind, o Options) (*Model, error) {
+	o = o.withDefaults()
 	d, err := k.dims()
 	if err != nil {
 		return nil, err
-	}
-	if o.GroupSize == 0 {
-		o.GroupSize = 64
 	}
 	specs := d.tensors(o)
 	m := &Model{Config: d.config(specs, o)}
