@@ -144,21 +144,26 @@ func (c *Checkpoint) File(name string) ([]byte, error) {
 	if !plainName(name) {
 		return nil, fmt.Errorf("model file: got the name %q, want one without a folder", name)
 	}
-	info, err := fs.Stat(c.fsys, name)
-	if err != nil {
-		return nil, fmt.Errorf("model file %s: %w", name, err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("model file %s: got %s, want a regular file", name, info.Mode().Type())
-	}
-	if info.Size() > maxSideFileBytes {
-		return nil, fmt.Errorf("model file %s: got %d bytes, want at most %d", name, info.Size(), maxSideFileBytes)
-	}
-	data, err := fs.ReadFile(c.fsys, name)
+	data, err := readSideFile(c.fsys, name)
 	if err != nil {
 		return nil, fmt.Errorf("model file %s: %w", name, err)
 	}
 	return data, nil
+}
+
+// readSideFile reads a file that is small and a file: neither the weights by mistake nor a pipe that never ends.
+func readSideFile(fsys fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("got %s, want a regular file", info.Mode().Type())
+	}
+	if info.Size() > maxSideFileBytes {
+		return nil, fmt.Errorf("got %d bytes, want at most %d", info.Size(), maxSideFileBytes)
+	}
+	return fs.ReadFile(fsys, name)
 }
 
 // Close unmaps the files. Every Tensor's Data is invalid afterwards, and the checkpoint has no tensors any more. A second

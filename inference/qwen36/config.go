@@ -8,6 +8,7 @@ package qwen36
 //   - A key of training or of the vision tower is not looked at, nor is one that is not known here.
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -191,7 +192,11 @@ func (o configObject) fail(key, want string) {
 	}
 	got := "nothing"
 	if raw, ok := o.fields[key]; ok {
-		got = string(raw)
+		var flat bytes.Buffer
+		if json.Compact(&flat, raw) != nil {
+			flat.Write(raw)
+		}
+		got = flat.String()
 		if len(got) > maxShownBytes {
 			got = strings.ToValidUTF8(got[:maxShownBytes], "") + "..."
 		}
