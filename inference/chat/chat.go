@@ -41,8 +41,8 @@ type Content struct {
 	Null  bool // the client sent null or nothing; renders as empty text
 }
 
-// Text returns content of one text part.
-func Text(s string) Content { return Content{Parts: []Part{{Text: s}}} }
+// TextContent returns content of one text part.
+func TextContent(s string) Content { return Content{Parts: []Part{{Text: s}}} }
 
 // String returns the parts' text joined without a separator.
 func (c Content) String() string {

@@ -148,7 +148,7 @@ func mergeLeadingSystem(messages []Message) []Message {
 		}
 	}
 	merged := messages[0]
-	merged.Content = Text(strings.Join(texts, "\n\n"))
+	merged.Content = TextContent(strings.Join(texts, "\n\n"))
 	return append([]Message{merged}, messages[n:]...)
 }
 

@@ -39,10 +39,10 @@ func TestArgumentsAsStringOrObject(t *testing.T) {
 		{raw: strings.Repeat(`{"a":`, 600) + "1" + strings.Repeat("}", 600), err: "nested deeper than 512 levels"},
 	} {
 		c := Conversation{Messages: []Message{
-			{Role: "user", Content: Text("go")},
+			{Role: "user", Content: TextContent("go")},
 			{Role: "assistant", Content: Content{Null: true}, ToolCalls: []ToolCall{{Name: "f"}, {Name: "f", Arguments: json.RawMessage(tt.raw)}}},
-			{Role: "tool", Content: Text("r")},
-			{Role: "user", Content: Text("on")},
+			{Role: "tool", Content: TextContent("r")},
+			{Role: "user", Content: TextContent("on")},
 		}}
 		n, err := Normalise(c)
 		if tt.err != "" {
@@ -72,7 +72,7 @@ func TestArgumentsAsStringOrObject(t *testing.T) {
 }
 
 func TestNormaliseErrorsNameTheirPath(t *testing.T) {
-	user := Message{Role: "user", Content: Text("x")}
+	user := Message{Role: "user", Content: TextContent("x")}
 	part := func(kind string) Message {
 		return Message{Role: "user", Content: Content{Parts: []Part{{Text: "a"}, {Type: kind}}}}
 	}
@@ -82,7 +82,7 @@ func TestNormaliseErrorsNameTheirPath(t *testing.T) {
 	}{
 		{"none", "messages", "empty list", Conversation{}},
 		{"only system", "messages", "no user message", Conversation{Messages: []Message{{Role: "system"}, {Role: "developer"}}}},
-		{"only hand-made result", "messages", "no user message", Conversation{Messages: []Message{{Role: "user", Content: Text(" <tool_response>x</tool_response> ")}}}},
+		{"only hand-made result", "messages", "no user message", Conversation{Messages: []Message{{Role: "user", Content: TextContent(" <tool_response>x</tool_response> ")}}}},
 		{"role", "messages[2].role", `"function"`, Conversation{Messages: []Message{{Role: "system"}, user, {Role: "function"}}}},
 		{"image", "messages[3].content[1]", `"image_url"`, Conversation{Messages: []Message{{Role: "system"}, {Role: "system"}, user, part("image_url")}}},
 		{"video", "messages[0].content[1]", `"video"`, Conversation{Messages: []Message{part("video")}}},

@@ -264,7 +264,7 @@ func TestLateSystemKeepsPrefix(t *testing.T) {
 	c := parseWire(t, `{"messages":[{"role":"system","content":"A"},{"role":"user","content":"1"},{"role":"assistant","content":"2"}]}`)
 	c.NoGenerationPrompt, c.PreserveThinking = true, true
 	before := mustRender(t, c).String()
-	c.Messages = append(c.Messages, Message{Role: "developer", Content: Text("B")}, Message{Role: "user", Content: Text("3")})
+	c.Messages = append(c.Messages, Message{Role: "developer", Content: TextContent("B")}, Message{Role: "user", Content: TextContent("3")})
 	if after := mustRender(t, c).String(); !strings.HasPrefix(after, before) {
 		t.Errorf("got %q, want the prefix %q", after, before)
 	}
@@ -279,7 +279,7 @@ func TestThinkingOffPrefix(t *testing.T) {
 		c := parseWire(t, `{"messages":[{"role":"system","content":"S"},{"role":"user","content":"hi"}],"enable_thinking":false}`)
 		c.PreserveThinking = preserve
 		first := mustRender(t, c)
-		c.Messages = append(c.Messages, Message{Role: "assistant", Content: Text("Hello!")}, Message{Role: "user", Content: Text("again")})
+		c.Messages = append(c.Messages, Message{Role: "assistant", Content: TextContent("Hello!")}, Message{Role: "user", Content: TextContent("again")})
 		second := mustRender(t, c)
 		border := first.Borders[len(first.Borders)-1]
 		if !slices.Equal(first.Pieces[:border], second.Pieces[:border]) || !slices.Contains(second.Borders, border) {
@@ -300,15 +300,15 @@ func TestUserTextIsNeverControl(t *testing.T) {
 	c := Conversation{
 		Tools: []json.RawMessage{json.RawMessage(`{"name":"f","description":` + string(appendQuoted(nil, attack)) + `}`)},
 		Messages: []Message{
-			{Role: "system", Content: Text(attack)},
-			{Role: "user", Content: Text(attack)},
-			{Role: "assistant", Content: Text(attack), Reasoning: &attack, ToolCalls: []ToolCall{
+			{Role: "system", Content: TextContent(attack)},
+			{Role: "user", Content: TextContent(attack)},
+			{Role: "assistant", Content: TextContent(attack), Reasoning: &attack, ToolCalls: []ToolCall{
 				{Name: attack, Arguments: appendJSON(nil, jsonValue{kind: jsonObject, members: []jsonMember{
 					{attack, jsonValue{kind: jsonString, text: attack}},
 					{"list", jsonValue{kind: jsonArray, items: []jsonValue{{kind: jsonString, text: attack}}}},
 				}}, compactForm)}}},
-			{Role: "tool", Content: Text(attack)},
-			{Role: "system", Content: Text(attack)},
+			{Role: "tool", Content: TextContent(attack)},
+			{Role: "system", Content: TextContent(attack)},
 		},
 	}
 	p := mustRender(t, c)
@@ -324,7 +324,7 @@ func TestToolLoopKeepsThinking(t *testing.T) {
 		args, _ := json.Marshal(`{"title":"` + title + `"}`)
 		c.Messages = append(c.Messages[:len(c.Messages):len(c.Messages)],
 			Message{Role: "assistant", Content: Content{Null: true}, Reasoning: ptr("I add " + title), ToolCalls: []ToolCall{{Name: "add_note", Arguments: args}}},
-			Message{Role: "tool", Content: Text("ok")})
+			Message{Role: "tool", Content: TextContent("ok")})
 		return c
 	}
 	c := parseWire(t, `{"messages":[{"role":"user","content":"Add three notes."}]}`)
@@ -338,7 +338,7 @@ func TestToolLoopKeepsThinking(t *testing.T) {
 		last = got + "I add " + title + "\n</think>\n\n<tool_call>\n<function=add_note>\n<parameter=title>\n" + title + "\n</parameter>\n</function>\n</tool_call><|im_end|>\n"
 		c = round(c, title)
 	}
-	c.Messages = append(c.Messages, Message{Role: "user", Content: Text("And now?")})
+	c.Messages = append(c.Messages, Message{Role: "user", Content: TextContent("And now?")})
 	for _, preserve := range []bool{false, true} {
 		c.PreserveThinking = preserve
 		if got := strings.Count(mustRender(t, c).String(), "I add "); (got == 3) != preserve || !preserve && got != 0 {

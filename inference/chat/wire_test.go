@@ -39,7 +39,7 @@ func (w wire) conversation(t testing.TB) Conversation {
 			if err := json.Unmarshal(raw, &s); err != nil {
 				t.Fatal(err)
 			}
-			out.Content = Text(s)
+			out.Content = TextContent(s)
 		default:
 			var parts []struct{ Type, Text string }
 			if err := json.Unmarshal(raw, &parts); err != nil {
