@@ -21,6 +21,7 @@ type layer struct {
 var layers = []layer{
 	{".", []string{"app/...", "server", "inference/...", "assets"}},
 	{"scripts/...", nil},
+	{"parity", nil}, // tests only
 	{"packaging/...", nil},
 	{"assets/...", nil},
 
@@ -40,20 +41,21 @@ var layers = []layer{
 	{"inference/ablate", nil},
 	{"inference/chat", []string{"inference/tokenizer"}},
 	{"inference/checkpoint", nil},
-	{"inference/tinymodel", []string{"inference/checkpoint", "inference/qwen36", "inference/tokenizer"}},
-	{"inference/cache", []string{"inference/plan", "inference/qwen36"}},
-	{"inference/qwen36", []string{"inference/plan", "inference/checkpoint", "inference/ablate", "metal/kernels"}},
+	{"inference/tinymodel", nil},
+	{"inference/cache", []string{"metal"}},
+	{"inference/qwen36", []string{"inference/ablate", "inference/cache", "inference/checkpoint", "inference/plan", "metal", "metal/kernels"}},
 	{"inference/bench", []string{"inference/...", "metal"}},
 	{"inference", []string{"inference/...", "metal/..."}},
 
 	{"metal/mtl", nil},
-	{"metal/kernels", []string{"inference/plan", "metal"}},
-	{"metal/...", []string{"inference/plan", "metal/..."}},
+	{"metal/kernels", nil},
+	{"metal/...", []string{"metal/..."}},
 }
 
 // testExtra adds to layers what the tests of a package may import besides: a test may look down, never up.
 var testExtra = []layer{
 	{".", []string{"inference/...", "server/..."}},
+	{"parity", []string{"inference/...", "metal/...", "assets"}},
 	{"app/...", []string{"inference/...", "assets"}},
 	{"server/...", []string{"inference/...", "assets"}},
 	{"inference/...", []string{"inference/...", "metal/...", "assets"}},

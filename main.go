@@ -1,4 +1,135 @@
-// Command pond is an endpoint and a chat for one language model on your own machine.
+// Command pond runs one language model on your own machine: an OpenAI-compatible endpoint, a chat in the terminal, and, when it is
+// built with cgo, a window and an icon in the menu bar.
+//
+// This package is thin: the commands, one file each (cmd_*.go), turn flags into calls of app and inference, and errors into
+// exit codes. gui.go is the only file that needs cgo; nogui.go stands in for it. Start with run.
 package main
 
-func main() {}
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Exit codes. Scripts may rely on them; README.md lists them and a test compares.
+const (
+	exitOK          = 0
+	exitFailed      = 1   // anything else that went wrong
+	exitUsage       = 2   // a flag or an argument that is not understood
+	exitNoModel     = 3   // the model is not installed or not in this build
+	exitBadModel    = 4   // the model's files are damaged or of another kind
+	exitAddress     = 5   // the address cannot be listened on
+	exitExecutor    = 6   // the executor does not run on this machine or in this build
+	exitInterrupted = 130 // ended by Ctrl-C
+)
+
+// exitError is an error with the exit code that tells scripts its kind.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+func usageError(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// streams are where a command reads and writes.
+type streams struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+func main() {
+	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// run executes one command line and returns its exit code. SIGTERM asks every command to end in order; commands decide about
+// Ctrl-C themselves.
+func run(args []string, s streams) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	root := newRoot(s)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	code := exitFailed
+	var e *exitError
+	switch {
+	case errors.As(err, &e):
+		code = e.code
+	case errors.Is(err, context.Canceled):
+		code = exitInterrupted
+	}
+	fmt.Fprintln(s.err, "pond:", err)
+	if code == exitUsage {
+		fmt.Fprintf(s.err, "try: %s --help\n", cmd.CommandPath())
+	}
+	return code
+}
+
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "pond",
+		Short: "One language model on your own machine",
+		Long: `Pond runs one language model on your own machine. Without a command it opens its window where there is a screen, and
+otherwise serves its OpenAI-compatible endpoint on http://127.0.0.1:11535/v1.`,
+		Args:          noArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return runDefault(cmd.Context(), s) },
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{exitUsage, err} })
+	root.AddCommand(newServe(s), newChat(s), newInspect(s), newDoctor(s), newVersion(s))
+	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "help [command]", RunE: func(cmd *cobra.Command, args []string) error {
+		found, _, err := root.Find(args)
+		if err != nil {
+			return &exitError{exitUsage, err}
+		}
+		return found.Help()
+	}})
+	return root
+}
+
+// noArgs refuses arguments; for the root it is what tells an unknown command.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.HasSubCommands() {
+		return usageError("%s has no command %s", cmd.CommandPath(), args[0])
+	}
+	return usageError("%s: got argument %q, want none", cmd.CommandPath(), args[0])
+}
+
+// oneArg wants one argument, named what in the message.
+func oneArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usageError("%s: got %d arguments, want %s", cmd.CommandPath(), len(args), what)
+		}
+		return nil
+	}
+}
+
+// isTerminal reports whether a stream is a person's terminal.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -4,7 +4,8 @@
 package assets
 
 import (
-	_ "embed" // for the icons
+	"embed"
+	"io/fs"
 )
 
 //go:embed icon.svg
@@ -18,3 +19,6 @@ func Icon() []byte { return []byte(icon) }
 
 // TrayIcon is the one-colour icon of the menu bar, SVG in black on nothing; the system tints it.
 func TrayIcon() []byte { return []byte(tray) }
+
+// Demo is the folder of the demo model as it lies in the repository: empty in a build that was made without it.
+func Demo() fs.FS { return embed.FS{} }

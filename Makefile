@@ -1,0 +1,44 @@
+# Pond's targets. `make` alone lists them; a line with two hashes is its help.
+
+GO ?= go
+# Fyne's OpenGL binding builds three times as fast with clang; X11 alone spares the Wayland headers.
+GUI_CC := $(shell command -v clang-19 2>/dev/null)
+GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
+GUI_TAGS = $(if $(filter Linux,$(shell uname -s)),-tags x11)
+
+.PHONY: help run test build gui bench fuzz parity parity-mlx screenshot clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+run: ## install what is missing, build, start (ARGS="chat" or any other command; HEADLESS=1 without the window)
+	@scripts/run.sh $(ARGS)
+
+test: ## install what is missing, then gofmt, vet for every system, all tests
+	@scripts/test.sh
+
+build: ## build/pond without the window: plain Go, no C compiler
+	@CGO_ENABLED=0 $(GO) build -trimpath -o build/pond .
+
+gui: ## build/pond with the window: needs a C compiler and, on Linux, X11 and OpenGL headers
+	@$(GUI_ENV) $(GO) build $(GUI_TAGS) -trimpath -o build/pond .
+
+bench: ## decode and prefill speed of the demo model, and the time from start to the first token
+	@CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchtime 3x -count 1 .
+
+fuzz: ## every fuzz target for FUZZTIME (default 10m); FUZZ=word picks by file or name
+	@scripts/fuzz.sh
+
+parity: ## make the reference records again with transformers (PyTorch, CPU)
+	@scripts/install.sh parity
+	@parity/run.sh transformers
+
+parity-mlx: ## make the reference records again with mlx-lm on the CPU
+	@scripts/install.sh parity
+	@parity/run.sh mlx
+
+screenshot: ## show the window under Xvfb and write build/pond.png
+	@scripts/screenshot.sh
+
+clean: ## remove what was built
+	@rm -rf build

@@ -1,0 +1,104 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"pond/inference/chat"
+)
+
+// The two terminal sequences (ECMA-48 SGR) that are used: faint, and off.
+const (
+	dimOn  = "\x1b[2m"
+	dimOff = "\x1b[0m"
+)
+
+// writer shows the events of one answer.
+type writer struct {
+	s        *Session
+	thinking bool // the terminal is dim
+	wrote    bool // something stands on the answer's line
+	call     strings.Builder
+	name     string
+}
+
+func (w *writer) show(events []chat.Event) {
+	for _, e := range events {
+		switch e.Kind {
+		case chat.Reasoning:
+			w.think(e.Text)
+		case chat.Text:
+			w.speak(e.Text)
+		case chat.CallStart:
+			w.call.Reset()
+			w.name = e.Name
+		case chat.CallArguments:
+			w.call.WriteString(e.Text)
+		case chat.CallEnd:
+			w.speak(fmt.Sprintf("[call %s %s]\n", w.name, w.call.String()))
+		}
+	}
+}
+
+// think shows thinking to a person and nobody else.
+func (w *writer) think(text string) {
+	if !w.s.Terminal {
+		return
+	}
+	if !w.thinking && strings.TrimSpace(text) == "" && !w.wrote {
+		return // an empty think block is no thinking
+	}
+	if !w.thinking && w.s.Color {
+		fmt.Fprint(w.s.Notes, dimOn)
+	}
+	w.thinking = true
+	fmt.Fprint(w.s.Notes, clean(text))
+}
+
+func (w *writer) speak(text string) {
+	w.stopThinking()
+	if !w.wrote {
+		text = strings.TrimLeft(text, "\n")
+	}
+	if text == "" {
+		return
+	}
+	w.wrote = true
+	if w.s.Terminal {
+		text = clean(text)
+	}
+	fmt.Fprint(w.s.Out, text)
+}
+
+func (w *writer) stopThinking() {
+	if !w.thinking {
+		return
+	}
+	w.thinking = false
+	if w.s.Color {
+		fmt.Fprint(w.s.Notes, dimOff)
+	}
+	fmt.Fprintln(w.s.Notes)
+}
+
+// end finishes the line.
+func (w *writer) end() {
+	w.stopThinking()
+	if w.wrote {
+		fmt.Fprintln(w.s.Out)
+	}
+}
+
+// clean leaves out what could steer a terminal: control characters, and the marks that turn the direction of text.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r), r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+			return -1
+		}
+		return r
+	}, text)
+}

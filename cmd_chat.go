@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+
+	"pond/app/console"
+	"pond/inference"
+	"pond/inference/chat"
+)
+
+// samplingFlags change how tokens are chosen; a flag that is not given leaves the model card's value.
+type samplingFlags struct {
+	temperature float64
+	maxTokens   int
+	seed        uint64
+	noThink     bool
+
+	cmd *cobra.Command
+}
+
+func (f *samplingFlags) add(cmd *cobra.Command) {
+	f.cmd = cmd
+	flags := cmd.Flags()
+	flags.Float64Var(&f.temperature, "temperature", 0, "0 always takes the likeliest token, 2 is the wildest (default: the model card's)")
+	flags.IntVar(&f.maxTokens, "max-tokens", 0, "longest answer in tokens, thinking included (default: what the context leaves, at most 32768)")
+	flags.Uint64Var(&f.seed, "seed", 0, "the same seed gives the same answer (default: a new one each time)")
+	flags.BoolVar(&f.noThink, "no-think", false, "answer at once, without thinking")
+}
+
+// generation is the request part of the flags.
+func (f *samplingFlags) generation() (inference.Generation, error) {
+	if f.maxTokens < 0 {
+		return inference.Generation{}, usageError("--max-tokens: got %d, want at least 1", f.maxTokens)
+	}
+	p := inference.DefaultSampling(!f.noThink)
+	if f.cmd.Flags().Changed("temperature") {
+		p.Temperature = f.temperature
+	}
+	if f.cmd.Flags().Changed("seed") {
+		p.Seed = f.seed
+	}
+	if err := p.Validate(); err != nil {
+		return inference.Generation{}, &exitError{exitUsage, err}
+	}
+	return inference.Generation{MaxTokens: f.maxTokens, Sampling: &p}, nil
+}
+
+func newChat(s streams) *cobra.Command {
+	var engine engineFlags
+	var sampling samplingFlags
+	var once string
+	cmd := &cobra.Command{
+		Use:   "chat",
+		Short: "Talk to the model in the terminal",
+		Long: `Talks to the model in the terminal; it needs no running endpoint. The thinking is shown dim. Ctrl-C stops the answer, not the program; at
+the prompt a second Ctrl-C, or Ctrl-D, leaves. /help lists what else can be typed.
+
+With --once it answers one question; where the output is no terminal that is the answer's text alone.
+
+Exit codes: 2 a flag is wrong, 3 the model is not installed, 4 the model cannot be opened, 6 the executor does not run here, 130 the one
+question was stopped by Ctrl-C.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			generation, err := sampling.generation()
+			if err != nil {
+				return err
+			}
+			interrupts := make(chan os.Signal, 1)
+			signal.Notify(interrupts, os.Interrupt)
+			defer signal.Stop(interrupts)
+			terminal := isTerminal(s.out)
+			session := &console.Session{
+				In: s.in, Out: s.out, Notes: s.err, Terminal: terminal, Color: terminal && os.Getenv("NO_COLOR") == "",
+				NoThinking: sampling.noThink, Interrupts: interrupts,
+			}
+			e, _, err := engine.open(cmd.Context(), s)
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			session.Ask = asker(e, generation)
+			if cmd.Flags().Changed("once") {
+				return session.Once(cmd.Context(), once)
+			}
+			return session.Run(cmd.Context())
+		},
+	}
+	engine.add(cmd)
+	sampling.add(cmd)
+	cmd.Flags().StringVar(&once, "once", "", "ask this one question, print the answer and end")
+	return cmd
+}
+
+// asker lets a console session ask the engine.
+func asker(e *inference.Engine, g inference.Generation) console.Ask {
+	return func(ctx context.Context, c chat.Conversation, emit func([]chat.Event), progress func(done, total int)) (console.Figures, error) {
+		// The engine tells of progress on its own goroutine and must not wait; the last news is enough.
+		type news struct{ done, total int }
+		latest := make(chan news, 1)
+		g.OnPrefill = func(done, total int) {
+			select {
+			case <-latest:
+			default:
+			}
+			latest <- news{done, total}
+		}
+		answer, err := e.Chat(ctx, inference.ChatRequest{Conversation: c, Generation: g})
+		if err != nil {
+			return console.Figures{}, err
+		}
+		updates := make(chan inference.Update)
+		go func() {
+			defer close(updates)
+			for {
+				u, more := answer.Next()
+				if !more {
+					return
+				}
+				updates <- u
+			}
+		}()
+		for open := true; open; {
+			select {
+			case n := <-latest:
+				progress(n.done, n.total)
+			case u, more := <-updates:
+				if open = more; more {
+					emit(u.Events)
+				}
+			}
+		}
+		r := answer.Result()
+		return console.Figures{
+			PromptTokens: r.Usage.PromptTokens, CompletionTokens: r.Usage.CompletionTokens,
+			Prefill: r.Usage.PrefillTime, Decode: r.Usage.DecodeTime, Truncated: r.Finish == inference.FinishLength,
+		}, answer.Err()
+	}
+}

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"pond/app"
+)
+
+func newDoctor(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what this machine can run and why",
+		Long:  "Looks at the machine, the executors of this build and the installed models. It loads nothing and changes nothing.",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			m := app.ThisMachine()
+			app.Diagnose(m, app.Executors(m), catalog()).Write(s.out)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"pond/app"
+)
+
+// keyVariable holds the API key where a flag would show it to everyone who lists processes.
+const keyVariable = "POND_API_KEY"
+
+func newServe(s streams) *cobra.Command {
+	var engine engineFlags
+	var addr, key string
+	var hosts []string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the OpenAI-compatible endpoint",
+		Long: `Loads a model and serves it at http://ADDR/v1 until Ctrl-C or SIGTERM. It prints "listening on URL" when it is ready.
+
+The endpoint listens on this machine alone unless --addr says otherwise; then it needs a key (--api-key or ` + keyVariable + `) and the names by
+which clients will call it (--allow-host).
+
+Exit codes: 2 a flag is wrong, 3 the model is not installed, 4 the model cannot be opened, 5 the address cannot be served
+(the message names the next free port), 6 the executor does not run here.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := engine.config(s)
+			if err != nil {
+				return err
+			}
+			if addr != "" {
+				config.Address = addr
+			}
+			config.AllowedHosts = hosts
+			if config.APIKey = key; key == "" {
+				config.APIKey = os.Getenv(keyVariable)
+			}
+			return serve(cmd.Context(), s, config, "")
+		},
+	}
+	engine.add(cmd)
+	cmd.Flags().StringVar(&addr, "addr", "", "host:port to listen on (default: the one in the settings, else 127.0.0.1:11535); port 0 takes any free one")
+	cmd.Flags().StringVar(&key, "api-key", "", "key that clients must send (default: "+keyVariable+" from the environment; none is needed on this machine alone)")
+	cmd.Flags().StringSliceVar(&hosts, "allow-host", nil, "a name by which clients may call this endpoint besides localhost, such as my-mac.local (repeat or separate by commas)")
+	return cmd
+}
+
+// defaultConfig is what pond without a command runs.
+func defaultConfig(s streams) (app.Config, error) {
+	var f engineFlags
+	f.executor = "auto"
+	config, err := f.config(s)
+	config.APIKey = os.Getenv(keyVariable)
+	return config, err
+}
+
+// serveHeadless is pond without a command where there is no window; why says so.
+func serveHeadless(ctx context.Context, s streams, why string) error {
+	config, err := defaultConfig(s)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, s, config, why+", so Pond serves its endpoint alone")
+}
+
+// serve runs the endpoint until it is asked to end, and tells when it is ready. notice, where not empty, comes before.
+func serve(ctx context.Context, s streams, config app.Config, notice string) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	if notice != "" {
+		fmt.Fprintln(s.out, notice)
+	}
+	p := app.New(config)
+	watching, enough := context.WithCancel(context.Background())
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		p.Watch(watching, func(state app.State) {
+			if state.Phase != app.Running {
+				return
+			}
+			enough()
+			fmt.Fprintf(s.out, "%s on %s, context of %s\n", state.Model, state.Executor, app.Tokens(state.ContextTokens))
+			fmt.Fprintf(s.out, "listening on %s\n", state.Endpoint())
+			fmt.Fprintf(s.out, "try it:\n  %s\n", app.CurlLine(strings.Replace(state.Address, "0.0.0.0", "127.0.0.1", 1), state.Model, state.NeedsKey))
+		})
+	}()
+	err := p.Start(ctx)
+	enough()
+	<-told
+	return withCode(err)
+}

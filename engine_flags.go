@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"pond/app"
+	"pond/app/settings"
+	"pond/assets"
+	"pond/inference"
+)
+
+// engineFlags are the flags of every command that loads a model.
+type engineFlags struct {
+	model    string
+	executor string
+	context  int
+	verbose  bool
+}
+
+func (f *engineFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.model, "model", "", "pond-demo (built in), qwen3.6-35b-a3b, or a folder with a model (default: the one in the settings, else pond-demo)")
+	flags.StringVar(&f.executor, "executor", string(inference.Auto), "what computes: auto, host (the processor), metal (a Mac's GPU), standin (Metal on the processor, for tests)")
+	flags.IntVar(&f.context, "context", 0, "longest conversation in tokens, answer included (default: as the model and the memory allow)")
+	flags.BoolVar(&f.verbose, "verbose", false, "log to standard error what the engine and the endpoint do; never what is said")
+}
+
+// config turns the flags and the user's settings into what to run; errors carry their exit codes.
+func (f *engineFlags) config(s streams) (app.Config, error) {
+	chosen, err := settings.Load(settings.DefaultPaths().File)
+	if err != nil {
+		return app.Config{}, err
+	}
+	executor, err := inference.ParseExecutor(f.executor)
+	if err != nil {
+		return app.Config{}, &exitError{exitUsage, err}
+	}
+	for _, e := range app.Executors(app.ThisMachine()) {
+		if e.Name == f.executor && !e.Available {
+			return app.Config{}, &exitError{exitExecutor, errors.New("executor " + e.Name + ": " + e.Why)}
+		}
+	}
+	if f.context < 0 {
+		return app.Config{}, usageError("--context: got %d tokens, want at least 1", f.context)
+	}
+	name := f.model
+	if name == "" {
+		name = chosen.Model
+	}
+	model, err := findModel(name)
+	if err != nil {
+		return app.Config{}, err
+	}
+	config := app.Config{Model: model, Executor: executor, ContextTokens: f.context, Address: chosen.ListenAddress()}
+	if f.verbose {
+		config.Logger = slog.New(slog.NewTextHandler(s.err, nil))
+	}
+	return config, nil
+}
+
+// open loads the model that the flags name.
+func (f *engineFlags) open(ctx context.Context, s streams) (*inference.Engine, app.Config, error) {
+	config, err := f.config(s)
+	if err != nil {
+		return nil, config, err
+	}
+	engine, err := config.Open(ctx)
+	return engine, config, withCode(err)
+}
+
+// withCode gives the errors of app their exit codes.
+func withCode(err error) error {
+	var opened *app.OpenError
+	var address *app.AddressError
+	switch {
+	case errors.As(err, &opened):
+		return &exitError{exitBadModel, err}
+	case errors.As(err, &address):
+		return &exitError{exitAddress, err}
+	}
+	return err
+}
+
+// catalog finds models where this user keeps them, and the built-in one.
+func catalog() app.Catalog {
+	return app.Catalog{ModelsDir: settings.DefaultPaths().Models, Demo: assets.Demo()}
+}
+
+// findModel finds a model by what the user wrote.
+func findModel(name string) (app.Model, error) {
+	m, err := catalog().Find(name)
+	var missing *app.MissingModelError
+	if errors.As(err, &missing) {
+		return m, &exitError{exitNoModel, err}
+	}
+	return m, err
+}

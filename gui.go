@@ -1,0 +1,94 @@
+//go:build cgo || ci
+
+package main
+
+import (
+	"context"
+	"os"
+	"runtime"
+
+	"fyne.io/fyne/v2"
+	fyneapp "fyne.io/fyne/v2/app"
+	"fyne.io/fyne/v2/driver/desktop"
+	"fyne.io/fyne/v2/theme"
+
+	"pond/app"
+	"pond/app/ui"
+	"pond/assets"
+)
+
+// hasWindow says that this binary has its window.
+const hasWindow = true
+
+// runDefault is pond without a command: the window and the icon in the menu bar, or the endpoint alone where there is no screen.
+func runDefault(ctx context.Context, s streams) error {
+	if runtime.GOOS != "darwin" && os.Getenv("DISPLAY") == "" {
+		return serveHeadless(ctx, s, "there is no screen here")
+	}
+	config, err := defaultConfig(s)
+	if err != nil {
+		return err
+	}
+	return runWindow(ctx, app.New(config))
+}
+
+// runWindow shows Pond until the user quits. Everything that Fyne owns is touched on its thread only; the engine and the endpoint
+// never wait for that thread, because an open menu holds it.
+func runWindow(ctx context.Context, p *app.Pond) error {
+	a := fyneapp.NewWithID(app.ID)
+	a.SetIcon(fyne.NewStaticResource("icon.svg", assets.Icon()))
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var u *ui.UI
+	controls := ui.Controls{
+		Do: func(action app.Action) {
+			switch action {
+			case app.Start:
+				go p.Start(ctx) // its outcome is a state
+			case app.Stop:
+				go p.Stop()
+			case app.CopyEndpoint:
+				a.Clipboard().SetContent(p.State().Endpoint())
+			case app.OpenWindow:
+				u.Show()
+			case app.Quit:
+				a.Quit()
+			}
+		},
+		Ask: func(ctx context.Context, question string, emit func(string), done func(error)) {
+			go func() { done(p.Ask(ctx, question, emit)) }()
+		},
+	}
+	u = ui.New(a, controls, p.State())
+	tray, hasTray := a.(desktop.App)
+	if hasTray {
+		tray.SetSystemTrayMenu(u.TrayMenu(p.State()))
+		tray.SetSystemTrayIcon(theme.NewThemedResource(fyne.NewStaticResource("tray.svg", assets.TrayIcon())))
+	}
+	a.Lifecycle().SetOnStarted(func() {
+		u.Show()
+		go p.Start(ctx)
+	})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		p.Watch(ctx, func(s app.State) {
+			fyne.Do(func() {
+				u.Draw(s)
+				if hasTray {
+					tray.SetSystemTrayMenu(u.TrayMenu(s))
+				}
+			})
+		})
+	}()
+	go func() { // a signal quits as the menu does
+		<-ctx.Done()
+		fyne.Do(a.Quit)
+	}()
+	a.Run()
+	cancel()
+	<-watched
+	p.Stop()
+	return nil
+}

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Installs what a target of the Makefile needs and does not find. Nothing is done when nothing is missing.
+#
+#   scripts/install.sh test      what the tests need: Go alone
+#   scripts/install.sh gui       what a build with the window needs: a C compiler, OpenGL and X11 headers
+#   scripts/install.sh parity    what making the reference records needs: Python with venv
+#   scripts/install.sh screen    what showing the window without a screen needs: Xvfb, a session bus, a screenshot tool
+set -eu
+
+if ! command -v go >/dev/null 2>&1; then
+  echo "pond needs Go 1.26 or newer and cannot find it: https://go.dev/dl" >&2
+  exit 1
+fi
+
+case "$(uname -s)" in
+Darwin)
+  # The window needs Apple's compiler and headers; the rest is plain Go.
+  if [ "$1" = gui ] && ! xcode-select -p >/dev/null 2>&1; then
+    echo "pond's window needs the Xcode command line tools; install them with: xcode-select --install" >&2
+    exit 1
+  fi
+  exit 0
+  ;;
+Linux) ;;
+*)
+  echo "pond builds on macOS and Linux; this is $(uname -s)" >&2
+  exit 1
+  ;;
+esac
+
+case "$1" in
+test) packages="" ;;
+gui) packages="clang-19 pkg-config libgl1-mesa-dev libx11-dev libxrandr-dev libxcursor-dev libxinerama-dev libxi-dev libxxf86vm-dev" ;;
+parity) packages="python3 python3-venv" ;;
+screen) packages="xvfb openbox dbus xdotool x11-utils imagemagick" ;;
+*)
+  echo "scripts/install.sh: got $1, want test, gui, parity or screen" >&2
+  exit 2
+  ;;
+esac
+
+[ -n "$packages" ] || exit 0
+if ! command -v dpkg-query >/dev/null 2>&1; then
+  echo "this is no Debian; if the build fails, install the counterparts of: $packages" >&2
+  exit 0
+fi
+
+# clang builds Fyne's OpenGL binding three times as fast as gcc; where Debian has no clang-19, gcc does.
+missing=""
+for p in $packages; do
+  dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $p"
+done
+[ -n "$missing" ] || exit 0
+
+sudo=""
+if [ "$(id -u)" != 0 ]; then
+  if ! command -v sudo >/dev/null 2>&1; then
+    echo "install as root:$missing" >&2
+    exit 1
+  fi
+  sudo="sudo"
+fi
+echo "installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+$sudo apt-get update -q >/dev/null
+case "$missing" in
+*clang-19*) apt-cache show clang-19 >/dev/null 2>&1 || missing=$(echo "$missing" | sed 's/clang-19/gcc/') ;;
+esac
+# shellcheck disable=SC2086  # a list of words
+$sudo apt-get install -q -y --no-install-recommends $missing >/dev/null

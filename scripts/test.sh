@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Everything `make test` proves, in the order in which a mistake is cheapest to learn. It needs no Mac, no C compiler, no model
+# beyond the one that is built in, and no network beyond Go's modules. The last lines are the results.
+set -eu
+cd "$(dirname "$0")/.."
+export CGO_ENABLED=0
+
+scripts/install.sh test
+
+step() { printf '\n== %s\n' "$1"; }
+
+step "gofmt"
+unformatted=$(git ls-files -z --cached --others --exclude-standard '*.go' | xargs -0 gofmt -l)
+if [ -n "$unformatted" ]; then
+  printf 'not formatted:\n%s\n' "$unformatted"
+  exit 1
+fi
+
+for target in linux/amd64 linux/arm64 darwin/arm64; do
+  step "go vet for $target"
+  GOOS=${target%/*} GOARCH=${target#*/} go vet ./...
+done
+
+# The tags type-check the window and its Mac files without Apple's compiler.
+step "go vet of the window for darwin/arm64"
+GOOS=darwin GOARCH=arm64 go vet -tags ci,mobile ./...
+
+step "go test"
+go test -json -timeout 15m ./... | go run ./scripts/testreport
