@@ -150,6 +150,7 @@ func FuzzDecoderStream(f *testing.F) {
 	f.Add([]byte("a\xff\xe4\xbd\xf0\x9f\x8cz\xed\xa0\x80\xf4\x90"))
 	f.Add(bytes.Repeat([]byte{0xf0, 0x9f}, 9))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		b = b[:min(len(b), 200)] // checkStream is quadratic
 		checkStream(t, tk, byteIDs(tk, string(b)))
 		var ids []int32
 		for i := 0; i+1 < len(b); i += 2 {
