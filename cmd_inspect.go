@@ -30,7 +30,7 @@ func newInspect(s streams) *cobra.Command {
 }
 
 func modelFlag(cmd *cobra.Command, model *string) {
-	cmd.Flags().StringVar(model, "model", "", "pond-demo (built in), qwen3.6-35b-a3b, or a folder with a model")
+	cmd.Flags().StringVar(model, "model", "", "pond-demo (built in), qwen3.6-35b-a3b, or a folder with a model (default: the one in the settings, else pond-demo)")
 }
 
 // files are the model's files, wherever it lies.
@@ -41,9 +41,18 @@ func files(m app.Model) fs.FS {
 	return os.DirFS(m.Dir)
 }
 
+// inspected finds the model that an inspecting command was pointed at.
+func inspected(name string) (app.Model, error) {
+	chosen, err := loadSettings()
+	if err != nil {
+		return app.Model{}, err
+	}
+	return findModel(name, chosen)
+}
+
 // openTokenizer reads the tokenizer of a model and nothing else of it.
 func openTokenizer(name string) (*tokenizer.Tokenizer, error) {
-	m, err := findModel(name)
+	m, err := inspected(name)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +161,7 @@ func newInspectTensors(s streams) *cobra.Command {
 		Short: "List the tensors of a model",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			m, err := findModel(model)
+			m, err := inspected(model)
 			if err != nil {
 				return err
 			}

@@ -31,7 +31,7 @@ func (f *engineFlags) add(cmd *cobra.Command) {
 
 // config turns the flags and the user's settings into what to run; errors carry their exit codes.
 func (f *engineFlags) config(s streams) (app.Config, error) {
-	chosen, err := settings.Load(settings.DefaultPaths().File)
+	chosen, err := loadSettings()
 	if err != nil {
 		return app.Config{}, err
 	}
@@ -47,11 +47,7 @@ func (f *engineFlags) config(s streams) (app.Config, error) {
 	if f.context < 0 {
 		return app.Config{}, usageError("--context: got %d tokens, want at least 1", f.context)
 	}
-	name := f.model
-	if name == "" {
-		name = chosen.Model
-	}
-	model, err := findModel(name)
+	model, err := findModel(f.model, chosen)
 	if err != nil {
 		return app.Config{}, err
 	}
@@ -85,13 +81,18 @@ func withCode(err error) error {
 	return err
 }
 
+func loadSettings() (settings.Settings, error) { return settings.Load(settings.DefaultPaths().File) }
+
 // catalog finds models where this user keeps them, and the built-in one.
 func catalog() app.Catalog {
 	return app.Catalog{ModelsDir: settings.DefaultPaths().Models, Demo: assets.Demo()}
 }
 
-// findModel finds a model by what the user wrote.
-func findModel(name string) (app.Model, error) {
+// findModel finds a model by what the user wrote, or else chose in the settings.
+func findModel(name string, chosen settings.Settings) (app.Model, error) {
+	if name == "" {
+		name = chosen.Model
+	}
 	m, err := catalog().Find(name)
 	var missing *app.MissingModelError
 	if errors.As(err, &missing) {
