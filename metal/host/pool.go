@@ -74,10 +74,13 @@ func (j *job) work(ws *kernels.Workspace) {
 			return
 		}
 		if err := j.chunks[i].run(ws); err != nil {
-			j.err.CompareAndSwap(nil, &err)
+			j.fail(err)
 		}
 	}
 }
+
+// fail keeps the first error. Apart from work, so that only a failure allocates.
+func (j *job) fail(err error) { j.err.CompareAndSwap(nil, &err) }
 
 func (c chunk) run(ws *kernels.Workspace) (err error) {
 	defer func() {
