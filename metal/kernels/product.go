@@ -28,11 +28,25 @@ func (m matrix) unpack(q *[Group]float32, row, group int) {
 		}
 		return
 	}
-	codes := (*[Group / 2]byte)(m.codes[row*m.k/2+group*Group/2:])
-	for i, b := range codes {
+	for i, b := range m.nibbles(row, group) {
 		q[2*i] = float32(b & 15)
 		q[2*i+1] = float32(b >> 4)
 	}
+}
+
+// nibbles are the packed 4-bit codes of one group.
+func (m matrix) nibbles(row, group int) *[Group / 2]byte {
+	return (*[Group / 2]byte)(m.codes[row*m.k/2+group*Group/2:])
+}
+
+// nibbleValues is the value of each 4-bit code: a load is cheaper than a conversion.
+type nibbleValues [16]float32
+
+func newNibbleValues() (t nibbleValues) {
+	for i := range t {
+		t[i] = float32(i)
+	}
+	return t
 }
 
 // rowsTimesVector computes dst[i] = W[r0+i] · x for each i. Within a group the products are added from the lowest index up in one
@@ -41,15 +55,21 @@ func (m matrix) unpack(q *[Group]float32, row, group int) {
 // cycles for each.
 func rowsTimesVector(dst []float32, m matrix, r0 int, x, sums []float32) {
 	var q [4][Group]float32
+	t := newNibbleValues()
 	i := 0
 	for ; i+4 <= len(dst); i += 4 {
 		var a0, a1, a2, a3 float32
 		r := r0 + i
 		for g := range sums {
-			for j := range q {
-				m.unpack(&q[j], r+j, g)
+			var d0, d1, d2, d3 float32
+			if xg := (*[Group]float32)(x[g*Group:]); m.bits == 4 {
+				d0, d1, d2, d3 = dotNibbles(m.nibbles(r, g), m.nibbles(r+1, g), m.nibbles(r+2, g), m.nibbles(r+3, g), xg, &t)
+			} else {
+				for j := range q {
+					m.unpack(&q[j], r+j, g)
+				}
+				d0, d1, d2, d3 = dotFour(xg, &q[0], &q[1], &q[2], &q[3])
 			}
-			d0, d1, d2, d3 := dotRows(&q, (*[Group]float32)(x[g*Group:]))
 			a0 = m.accumulate(a0, d0, sums[g], r, g)
 			a1 = m.accumulate(a1, d1, sums[g], r+1, g)
 			a2 = m.accumulate(a2, d2, sums[g], r+2, g)
@@ -82,35 +102,40 @@ func dot(q, x *[Group]float32) float32 {
 	return a
 }
 
-// dotRows is four dots with one x.
-func dotRows(q *[4][Group]float32, x *[Group]float32) (a0, a1, a2, a3 float32) {
-	for i, v := range x {
-		a0 += float32(q[0][i] * v)
-		a1 += float32(q[1][i] * v)
-		a2 += float32(q[2][i] * v)
-		a3 += float32(q[3][i] * v)
+// dotFour is four dots with one vector v.
+func dotFour(v, x0, x1, x2, x3 *[Group]float32) (a0, a1, a2, a3 float32) {
+	for i := 0; i < Group; i += 2 {
+		p, q := v[i], v[i+1]
+		a0 += float32(p * x0[i])
+		a1 += float32(p * x1[i])
+		a2 += float32(p * x2[i])
+		a3 += float32(p * x3[i])
+		a0 += float32(q * x0[i+1])
+		a1 += float32(q * x1[i+1])
+		a2 += float32(q * x2[i+1])
+		a3 += float32(q * x3[i+1])
 	}
 	return
 }
 
-// dotTokens is eight dots with one row of codes.
-func dotTokens(q *[Group]float32, x *[8]*[Group]float32) (a [8]float32) {
-	x0, x1, x2, x3, x4, x5, x6, x7 := x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]
-	var a0, a1, a2, a3, a4, a5, a6, a7 float32
-	for i, v := range q {
-		a0 += float32(v * x0[i])
-		a1 += float32(v * x1[i])
-		a2 += float32(v * x2[i])
-		a3 += float32(v * x3[i])
-		a4 += float32(v * x4[i])
-		a5 += float32(v * x5[i])
-		a6 += float32(v * x6[i])
-		a7 += float32(v * x7[i])
+// dotNibbles is dotFour on packed rows.
+func dotNibbles(c0, c1, c2, c3 *[Group / 2]byte, x *[Group]float32, t *nibbleValues) (a0, a1, a2, a3 float32) {
+	for i, b0 := range c0 {
+		b1, b2, b3 := c1[i], c2[i], c3[i]
+		p, q := x[2*i], x[2*i+1]
+		a0 += float32(t[b0&15] * p)
+		a1 += float32(t[b1&15] * p)
+		a2 += float32(t[b2&15] * p)
+		a3 += float32(t[b3&15] * p)
+		a0 += float32(t[b0>>4] * q)
+		a1 += float32(t[b1>>4] * q)
+		a2 += float32(t[b2>>4] * q)
+		a3 += float32(t[b3>>4] * q)
 	}
-	return [8]float32{a0, a1, a2, a3, a4, a5, a6, a7}
+	return
 }
 
-// rowsTimesMatrix computes, for rows [r0, r1) of W and each listed row of x, y[out(t)*ldy + col + r-r0] = W[r] · x[in(t)]. Eight
+// rowsTimesMatrix computes, for rows [r0, r1) of W and each listed row of x, y[out(t)*ldy + col + r-r0] = W[r] · x[in(t)]. Four
 // tokens share one unpacked row; the order of additions is that of rowsTimesVector.
 type rowsTimesMatrix struct {
 	m      matrix
@@ -144,14 +169,14 @@ func (p rowsTimesMatrix) run() {
 			i := r*groups + g
 			scale, bias := bf16(p.m.scales, i), bf16(p.m.biases, i)
 			t := 0
-			for ; t+8 <= p.tokens; t += 8 {
-				var x [8]*[Group]float32
-				for j := range x {
-					x[j] = (*[Group]float32)(p.x[p.inRow(t+j)*k+g*Group:])
-				}
-				for j, d := range dotTokens(&q, &x) {
-					acc[t+j] += float32(float32(scale*d) + float32(bias*p.sums[p.inRow(t+j)*groups+g]))
-				}
+			for ; t+4 <= p.tokens; t += 4 {
+				i0, i1, i2, i3 := p.inRow(t), p.inRow(t+1), p.inRow(t+2), p.inRow(t+3)
+				d0, d1, d2, d3 := dotFour(&q, (*[Group]float32)(p.x[i0*k+g*Group:]), (*[Group]float32)(p.x[i1*k+g*Group:]),
+					(*[Group]float32)(p.x[i2*k+g*Group:]), (*[Group]float32)(p.x[i3*k+g*Group:]))
+				acc[t] += float32(float32(scale*d0) + float32(bias*p.sums[i0*groups+g]))
+				acc[t+1] += float32(float32(scale*d1) + float32(bias*p.sums[i1*groups+g]))
+				acc[t+2] += float32(float32(scale*d2) + float32(bias*p.sums[i2*groups+g]))
+				acc[t+3] += float32(float32(scale*d3) + float32(bias*p.sums[i3*groups+g]))
 			}
 			for ; t < p.tokens; t++ {
 				row := p.inRow(t)
