@@ -95,8 +95,8 @@ type Prompt struct {
 	// two text pieces stand side by side.
 	Pieces []tokenizer.Piece
 	// Borders are the indexes in Pieces of each "<|im_start|>", ascending; the
-	// generation prompt's is the last. A prefix cut at a border is the same for every
-	// conversation that begins with the same turns.
+	// generation prompt's is the last. Cached state is worth keeping there: what a new
+	// user message takes away, the earlier think blocks, begins right behind a border.
 	Borders []int
 	// Thinking says that the prompt ends inside an open think block, so the output
 	// starts as reasoning.

@@ -122,45 +122,73 @@ func FuzzParser(f *testing.F) {
 	f.Add("a <tool_call> <function=x> b <parameter=y>z\n<parameter=w>\n</think>", true, false, uint64(4))
 	f.Add("<think>\xff\xf0\x9f<tool_call>\n<function=nothing>\n</parameter>", false, true, uint64(5))
 	f.Add("<tool_call><function=save_file><parameter=body>\n"+closed+"\n prose </parameter>\n<parameter=path>\n"+closed+closed, false, false, uint64(6))
-	f.Fuzz(func(t *testing.T, text string, thinking, cut bool, seed uint64) {
-		o := ParserOptions{Thinking: thinking, Tools: testTools}
-		if seed%5 == 0 {
-			o.Tools = nil
+	f.Fuzz(checkParser)
+}
+
+// TestTagSoup feeds what random bytes seldom make: markup in every order.
+func TestTagSoup(t *testing.T) {
+	snippets := []string{
+		thinkOpen, thinkClose, callOpen, callClose, functionClose, parameterClose, responseOpen, imEnd, "<function=save_file>", "<function=nothing>",
+		"<function=typed>", "<function=flat>", "<function=what>", "<function=", "<parameter=path>", "<parameter=body>", "<parameter=i>", "<parameter=o>",
+		"<parameter=ns>", "<parameter=x>", "<parameter=", "\n", "\n", "\n\n", " ", "text", "5", "null", "{\"a\": [1]}", "<", "</", "é🙂", "\xff", callOpen + "\n<function=save_file>\n<parameter=body>\n", closed,
+	}
+	r := rand.New(rand.NewPCG(36, 0))
+	for range 3000 {
+		var b strings.Builder
+		for range 1 + r.IntN(14) {
+			s := snippets[r.IntN(len(snippets))]
+			if r.IntN(12) == 0 {
+				s = s[:r.IntN(len(s)+1)]
+			}
+			b.WriteString(s)
+			if r.IntN(3) == 0 {
+				b.WriteString("\n")
+			}
 		}
-		end := EndStop
-		if cut {
-			end = EndLength
+		checkParser(t, b.String(), r.IntN(2) == 0, r.IntN(2) == 0, r.Uint64())
+	}
+}
+
+// checkParser compares the text whole with the text in random pieces. thinking and cut
+// are the parser's options; seed picks the pieces.
+func checkParser(t *testing.T, text string, thinking, cut bool, seed uint64) {
+	o := ParserOptions{Thinking: thinking, Tools: testTools}
+	if seed%5 == 0 {
+		o.Tools = nil
+	}
+	end := EndStop
+	if cut {
+		end = EndLength
+	}
+	want, events := parse(o, end, text)
+	checkEvents(t, events)
+	for _, call := range want.Calls {
+		if !json.Valid(call.Arguments) || call.Arguments[0] != '{' {
+			t.Fatalf("got arguments %q, want a JSON object", call.Arguments)
 		}
-		want, events := parse(o, end, text)
+	}
+	if !utf8.ValidString(want.Reasoning + want.Content) {
+		t.Fatalf("got invalid UTF-8 in %s", show(want))
+	}
+	if _, err := Normalise(Conversation{Messages: []Message{{Role: "user", Content: TextContent("x")}, want.Message()}}); err != nil {
+		if !strings.Contains(err.Error(), errDepth.Error()) {
+			t.Fatalf("the answer %s is no history: %v", show(want), err)
+		}
+	}
+	r := rand.New(rand.NewPCG(seed, 36))
+	for range 4 {
+		var pieces []string
+		most := 1 + r.IntN(12)
+		for rest := text; rest != ""; {
+			n := min(1+r.IntN(most), len(rest))
+			pieces, rest = append(pieces, rest[:n]), rest[n:]
+		}
+		got, events := parse(o, end, pieces...)
 		checkEvents(t, events)
-		for _, call := range want.Calls {
-			if !json.Valid(call.Arguments) || call.Arguments[0] != '{' {
-				t.Fatalf("got arguments %q, want a JSON object", call.Arguments)
-			}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("pieces %q:\n got %s\nwant %s", pieces, show(got), show(want))
 		}
-		if !utf8.ValidString(want.Reasoning + want.Content) {
-			t.Fatalf("got invalid UTF-8 in %s", show(want))
-		}
-		if _, err := Normalise(Conversation{Messages: []Message{{Role: "user", Content: TextContent("x")}, want.Message()}}); err != nil {
-			if !strings.Contains(err.Error(), errDepth.Error()) {
-				t.Fatalf("the answer %s is no history: %v", show(want), err)
-			}
-		}
-		r := rand.New(rand.NewPCG(seed, 36))
-		for range 4 {
-			var pieces []string
-			most := 1 + r.IntN(12)
-			for rest := text; rest != ""; {
-				n := min(1+r.IntN(most), len(rest))
-				pieces, rest = append(pieces, rest[:n]), rest[n:]
-			}
-			got, events := parse(o, end, pieces...)
-			checkEvents(t, events)
-			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("pieces %q:\n got %s\nwant %s", pieces, show(got), show(want))
-			}
-		}
-	})
+	}
 }
 
 // FuzzReplay: an answer without markup in it survives the way through the template
@@ -170,9 +198,9 @@ func FuzzReplay(f *testing.F) {
 	f.Add("", "", "\n\n\t \u2028\x00", "Größe", `[]`)
 	f.Fuzz(func(t *testing.T, content, reasoning, body, key, object string) {
 		content, reasoning, key = trim(content), trim(reasoning), trim(key)
-		all := content + reasoning + body + key
-		if !utf8.ValidString(all+object) || strings.ContainsAny(all, "<>") || strings.Contains(key, "\n") || key == "" || len(key) > maxName {
-			t.Skip("the wire frames no markup inside text, and no such key")
+		all := strings.Join([]string{content, reasoning, body, key}, " ")
+		if len(all)+len(object) > 300 || !utf8.ValidString(all+" "+object) || strings.ContainsAny(all, "<>") || strings.Contains(key, "\n") || key == "" || len(key) > maxName {
+			t.Skip("the wire frames no markup inside text and no such key; longer ones are slow to split everywhere")
 		}
 		call := ToolCall{Name: "save_file", Arguments: bodyArguments(body)}
 		calls := []ToolCall{call, {Name: "what", Arguments: append(appendQuoted(append(appendQuoted([]byte{'{'}, key), ':'), body), '}')}}
