@@ -4,9 +4,9 @@ usage: python3 golden.py path/to/chat_template.jinja     (needs jinja2; recorded
 
 The template is chat_template.jinja of mlx-community/Qwen3.6-35B-A3B-4bit, revision
 38740b847e4cb78f352aba30aa41c76e08e6eb46 (Apache-2.0), 7764 bytes, SHA-256
-e84f32a23fdda27689f868aa4a1a5621f41133e51a48d7f3efcbea2839574259. It is rendered with the settings of HF transformers: a sandboxed
-environment, trim_blocks, lstrip_blocks, and tojson = json.dumps without ASCII
-escapes. Each line of golden.jsonl.gz is {name, conversation, prompt}; prompt is
+e84f32a23fdda27689f868aa4a1a5621f41133e51a48d7f3efcbea2839574259. It is rendered
+with the settings of HF transformers: a sandboxed environment, trim_blocks,
+lstrip_blocks, and tojson = json.dumps without ASCII escapes. Each line of golden.jsonl.gz is {name, conversation, prompt}; prompt is
 null where the template raises. All conversations are made here, from a fixed seed.
 """
 import gzip
