@@ -2,7 +2,9 @@ package qwen36
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"pond/inference/checkpoint"
 	"pond/inference/tinymodel"
 )
 
@@ -150,17 +153,30 @@ func TestParseGoldenConfigs(t *testing.T) {
 	}
 }
 
-// TestParseDemoConfig reads the demo model's own configuration.
-func TestParseDemoConfig(t *testing.T) {
-	config, err := os.ReadFile(filepath.Join("..", "..", "assets", "demo", "config.json"))
+// TestDemoModel reads the demo model's own configuration, and its weights by name.
+func TestDemoModel(t *testing.T) {
+	dir := filepath.Join("..", "..", "assets", "demo")
+	config, err := os.ReadFile(filepath.Join(dir, "config.json"))
 	if err != nil {
 		t.Skipf("the demo model is not here: %v", err)
 	}
-	generation, err := os.ReadFile(filepath.Join("..", "..", "assets", "demo", "generation_config.json"))
+	generation, err := os.ReadFile(filepath.Join(dir, "generation_config.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ParseConfig(config, generation); err != nil {
+	s, q, err := ParseConfig(config, generation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := checkpoint.OpenDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("the demo model's weights are not here: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := LoadWeights(c, s, q); err != nil {
 		t.Error(err)
 	}
 }
