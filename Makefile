@@ -1,10 +1,12 @@
 # Pond's targets. `make` alone lists them; a line with two hashes is its help.
 
 GO ?= go
-# Fyne's OpenGL binding builds three times as fast with clang; X11 alone spares the Wayland headers.
+comma := ,
+# Fyne's OpenGL binding builds three times as fast with clang; X11 alone spares the Wayland headers. migrated_fynedo says that the
+# window keeps to Fyne's threading rules, which turns its run-time guesses about them off.
 GUI_CC := $(shell command -v clang-19 2>/dev/null)
 GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
-GUI_TAGS = $(if $(filter Linux,$(shell uname -s)),-tags x11)
+GUI_TAGS = -tags migrated_fynedo$(if $(filter Linux,$(shell uname -s)),$(comma)x11)
 
 .PHONY: help run test build gui bench fuzz parity parity-mlx screenshot clean
 

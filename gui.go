@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"os"
+	"os/signal"
 	"runtime"
 
 	"fyne.io/fyne/v2"
@@ -38,7 +39,7 @@ func runWindow(ctx context.Context, p *app.Pond) error {
 	a := fyneapp.NewWithID(app.ID)
 	a.SetIcon(fyne.NewStaticResource("icon.svg", assets.Icon()))
 
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := signal.NotifyContext(ctx, os.Interrupt)
 	defer cancel()
 	var u *ui.UI
 	controls := ui.Controls{
@@ -53,6 +54,7 @@ func runWindow(ctx context.Context, p *app.Pond) error {
 			case app.OpenWindow:
 				u.Show()
 			case app.Quit:
+				u.End()
 				a.Quit()
 			}
 		},
@@ -74,7 +76,7 @@ func runWindow(ctx context.Context, p *app.Pond) error {
 	go func() {
 		defer close(watched)
 		p.Watch(ctx, func(s app.State) {
-			fyne.Do(func() {
+			u.Post(func() {
 				u.Draw(s)
 				if hasTray {
 					tray.SetSystemTrayMenu(u.TrayMenu(s))
@@ -82,11 +84,12 @@ func runWindow(ctx context.Context, p *app.Pond) error {
 			})
 		})
 	}()
-	go func() { // a signal quits as the menu does
+	go func() { // on a signal Fyne quits by itself
 		<-ctx.Done()
-		fyne.Do(a.Quit)
+		u.End()
 	}()
 	a.Run()
+	u.End()
 	cancel()
 	<-watched
 	p.Stop()

@@ -32,7 +32,7 @@ case "$1" in
 test) packages="" ;;
 gui) packages="clang-19 pkg-config libgl1-mesa-dev libx11-dev libxrandr-dev libxcursor-dev libxinerama-dev libxi-dev libxxf86vm-dev" ;;
 parity) packages="python3 python3-venv" ;;
-screen) packages="xvfb openbox dbus xdotool x11-utils imagemagick" ;;
+screen) packages="xvfb xauth openbox dbus xdotool x11-utils imagemagick" ;;
 *)
   echo "scripts/install.sh: got $1, want test, gui, parity or screen" >&2
   exit 2

@@ -6,6 +6,7 @@ package ui
 
 import (
 	"context"
+	"sync/atomic"
 
 	"fyne.io/fyne/v2"
 
@@ -20,18 +21,36 @@ type Controls struct {
 	Ask func(ctx context.Context, question string, emit func(text string), done func(error))
 }
 
-// UI is the window and the menu. Its methods belong to Fyne's thread.
+// UI is the window and the menu. Its methods belong to Fyne's thread, but for Post and End.
 type UI struct {
 	controls Controls
+	thread   *thread
 	window   *window
+}
+
+// thread leads to Fyne's thread as long as Fyne runs. Afterwards Fyne would run what it is given on the caller's goroutine,
+// against windows that are gone, so from then on nothing is given to it.
+type thread struct{ ended atomic.Bool }
+
+func (t *thread) post(f func()) {
+	if !t.ended.Load() {
+		fyne.Do(f)
+	}
 }
 
 // New makes the window, hidden, and draws the first state.
 func New(a fyne.App, c Controls, s app.State) *UI {
-	u := &UI{controls: c, window: newWindow(a, c)}
+	t := &thread{}
+	u := &UI{controls: c, thread: t, window: newWindow(a, c, t)}
 	u.Draw(s)
 	return u
 }
+
+// Post runs f on Fyne's thread, soon; from any goroutine.
+func (u *UI) Post(f func()) { u.thread.post(f) }
+
+// End says that Fyne is about to quit: nothing is posted any more.
+func (u *UI) End() { u.thread.ended.Store(true) }
 
 // Draw shows a state in the window.
 func (u *UI) Draw(s app.State) { u.window.draw(s) }

@@ -145,3 +145,18 @@ func TestShowDraws(t *testing.T) {
 		t.Error("the window draws nothing")
 	}
 }
+
+// TestNothingIsPostedAfterTheEnd: an answer may still stream while the program quits.
+func TestNothingIsPostedAfterTheEnd(t *testing.T) {
+	u, _, questions := open(t, running())
+	test.Type(u.window.question, "A long story?")
+	test.Tap(u.window.send)
+	(*questions)[0].emit("Once")
+	u.End()
+	(*questions)[0].emit(" upon")
+	(*questions)[0].done(nil)
+	u.Post(func() { t.Error("posted after the end") })
+	if got := u.window.answer.Text; got != "Once" {
+		t.Errorf("got %q", got)
+	}
+}

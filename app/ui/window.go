@@ -18,6 +18,7 @@ import (
 type window struct {
 	w        fyne.Window
 	controls Controls
+	thread   *thread
 	state    app.State
 
 	line     *widget.Label
@@ -36,8 +37,8 @@ type window struct {
 	stop     context.CancelFunc // of the answer that is being written; nil when none is
 }
 
-func newWindow(a fyne.App, c Controls) *window {
-	v := &window{w: a.NewWindow("Pond"), controls: c}
+func newWindow(a fyne.App, c Controls, t *thread) *window {
+	v := &window{w: a.NewWindow("Pond"), controls: c, thread: t}
 	v.line = widget.NewLabelWithStyle("", fyne.TextAlignLeading, fyne.TextStyle{Bold: true})
 	v.line.Truncation = fyne.TextTruncateEllipsis
 	v.detail = widget.NewLabel("")
@@ -81,7 +82,6 @@ func newWindow(a fyne.App, c Controls) *window {
 
 func caption(text string) fyne.CanvasObject {
 	l := widget.NewLabel(text)
-	l.Importance = widget.LowImportance
 	l.SizeName = theme.SizeNameCaptionText
 	return l
 }
@@ -156,14 +156,14 @@ func (v *window) ask() {
 	v.answer.SetText("")
 	v.controls.Ask(ctx, question,
 		func(text string) {
-			fyne.Do(func() {
+			v.thread.post(func() {
 				v.answer.SetText(v.answer.Text + text)
 				v.scroll.Refresh() // or the first overflow is missed
 				v.scroll.ScrollToBottom()
 			})
 		},
 		func(err error) {
-			fyne.Do(func() {
+			v.thread.post(func() {
 				cancel()
 				v.stop = nil
 				v.send.SetIcon(theme.MailSendIcon())
