@@ -26,7 +26,7 @@ gui: ## build/pond with the window: needs a C compiler and, on Linux, X11 and Op
 	@$(GUI_ENV) $(GO) build $(GUI_TAGS) -trimpath -o build/pond .
 
 bench: ## decode and prefill speed of the demo model, and the time from start to the first token
-	@CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchtime 3x -count 1 .
+	@CGO_ENABLED=0 $(GO) test -run '^$$' -bench Demo -benchtime 3x ./inference
 
 fuzz: ## every fuzz target for FUZZTIME (default 10m); FUZZ=word picks by file or name
 	@scripts/fuzz.sh

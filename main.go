@@ -24,8 +24,8 @@ const (
 	exitFailed      = 1   // anything else that went wrong
 	exitUsage       = 2   // a flag or an argument that is not understood
 	exitNoModel     = 3   // the model is not installed or not in this build
-	exitBadModel    = 4   // the model's files are damaged or of another kind
-	exitAddress     = 5   // the address cannot be listened on
+	exitBadModel    = 4   // the model cannot be opened: its files are damaged or of another kind, or do not go with the flags
+	exitAddress     = 5   // the endpoint cannot be served at the address: taken, not this machine's, or open to others without a key
 	exitExecutor    = 6   // the executor does not run on this machine or in this build
 	exitInterrupted = 130 // ended by Ctrl-C
 )

@@ -7,7 +7,7 @@ import (
 )
 
 func TestDiagnosis(t *testing.T) {
-	c := Catalog{ModelsDir: t.TempDir(), Demo: fstest.MapFS{"config.json": {}, "tokenizer.json": {}}}
+	c := Catalog{ModelsDir: t.TempDir(), Demo: fstest.MapFS{"config.json": {}, "tokenizer.json": {}, "model.safetensors": {}}}
 	m := Machine{OS: "darwin", Arch: "arm64", OSVersion: "macOS 15.5", CPU: "Apple M2", Threads: 8, MemoryTotal: 24 << 30, MemoryAvailable: 9 << 30}
 	var out strings.Builder
 	d := Diagnose(m, []ExecutorStatus{{"host", true, "Go on 8 threads"}, {"metal", false, "not in this build"}}, c)

@@ -94,12 +94,17 @@ func complete(files fs.FS) error {
 		return errors.New("no files")
 	}
 	for _, name := range []string{"config.json", "tokenizer.json"} {
-		if _, err := fs.Stat(files, name); err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%s is missing", name)
-			}
-			return err
+		if !has(files, name) {
+			return fmt.Errorf("%s is missing", name)
 		}
 	}
+	if !has(files, "model.safetensors") && !has(files, "model.safetensors.index.json") {
+		return errors.New("model.safetensors is missing, and so is an index of several weight files")
+	}
 	return nil
+}
+
+func has(files fs.FS, name string) bool {
+	_, err := fs.Stat(files, name)
+	return err == nil
 }

@@ -14,7 +14,7 @@ func install(t *testing.T, dir string) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"config.json", "tokenizer.json"} {
+	for _, name := range []string{"config.json", "tokenizer.json", "model.safetensors"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("{}"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func TestCatalog(t *testing.T) {
 	}
 	folder := filepath.Join(t.TempDir(), "My-Model")
 	install(t, folder)
-	demo := fstest.MapFS{"config.json": {Data: []byte("{}")}, "tokenizer.json": {Data: []byte("{}")}}
+	demo := fstest.MapFS{"config.json": {Data: []byte("{}")}, "tokenizer.json": {Data: []byte("{}")}, "model.safetensors": {}}
 	c := Catalog{ModelsDir: models, Demo: demo}
 
 	for name, want := range map[string]Model{

@@ -20,5 +20,17 @@ func Icon() []byte { return []byte(icon) }
 // TrayIcon is the one-colour icon of the menu bar, SVG in black on nothing; the system tints it.
 func TrayIcon() []byte { return []byte(tray) }
 
-// Demo is the folder of the demo model as it lies in the repository: empty in a build that was made without it.
-func Demo() fs.FS { return embed.FS{} }
+// demo holds the published files of the model: configuration, tokenizer, template, weights and their index. What made them
+// (train/) stays outside.
+//
+//go:embed demo/*.[js]*
+var demo embed.FS
+
+// Demo is the folder of the demo model.
+func Demo() fs.FS {
+	files, err := fs.Sub(demo, "demo")
+	if err != nil {
+		panic("assets: internal error: " + err.Error()) // the pattern above names the folder
+	}
+	return files
+}
