@@ -40,7 +40,7 @@ var layers = []layer{
 	{"inference/memgate", nil},
 	{"inference/ablate", nil},
 	{"inference/chat", []string{"inference/tokenizer"}},
-	{"inference/checkpoint", nil},
+	{"inference/checkpoint/...", []string{"inference/checkpoint/..."}},
 	{"inference/tinymodel", nil},
 	{"inference/cache", []string{"metal"}},
 	{"inference/qwen36", []string{"inference/ablate", "inference/cache", "inference/checkpoint", "inference/plan", "metal", "metal/kernels"}},
@@ -65,7 +65,7 @@ var testExtra = []layer{
 // deviceFree packages know nothing of devices, in their tests neither.
 var deviceFree = []string{
 	"app/...", "server/...",
-	"inference/plan", "inference/sample", "inference/tokenizer", "inference/chat", "inference/checkpoint",
+	"inference/plan", "inference/sample", "inference/tokenizer", "inference/chat", "inference/checkpoint/...",
 	"inference/memgate", "inference/ablate",
 }
 
@@ -89,7 +89,7 @@ var libraries = []library{
 	{"github.com/spf13/cobra", []string{"*.go"}},
 	{"github.com/spf13/pflag", []string{"*.go"}},
 	{"golang.org/x/term", []string{"*.go", "app/console"}},
-	{"golang.org/x/sys/...", []string{"app", "inference/checkpoint", "inference/memgate", "metal/mtl", "metal/gpu", "metal/host/...", "metal/standin"}},
+	{"golang.org/x/sys/...", []string{"app", "inference/checkpoint/...", "inference/memgate", "metal/mtl", "metal/gpu", "metal/host/...", "metal/standin"}},
 	{"golang.org/x/text/...", []string{"inference/tokenizer"}},
 }
 

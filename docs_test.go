@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/xml"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"text/template"
+
+	"pond/app"
+)
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestVersionsAgree: the release and the id are said in several files, because each has a reader of its own.
+func TestVersionsAgree(t *testing.T) {
+	fyne := read(t, "FyneApp.toml")
+	for _, want := range []string{`Version = "` + app.Version + `"`, `ID = "` + app.ID + `"`} {
+		if !strings.Contains(fyne, want) {
+			t.Errorf("FyneApp.toml: want %s in it", want)
+		}
+	}
+	if first := regexp.MustCompile(`(?m)^## (\S+)`).FindStringSubmatch(read(t, "CHANGELOG.md")); first == nil || first[1] != app.Version {
+		t.Errorf("CHANGELOG.md: got %v first, want %s", first, app.Version)
+	}
+	if plist := read(t, "packaging/Info.plist.tmpl"); !strings.Contains(plist, "<string>"+app.ID+"</string>") {
+		t.Errorf("Info.plist.tmpl: want %s in it", app.ID)
+	}
+}
+
+// TestExitCodesAreDocumented: README.md has a row for every exit code and for no other.
+func TestExitCodesAreDocumented(t *testing.T) {
+	want := map[int]bool{exitOK: true, exitFailed: true, exitUsage: true, exitNoModel: true, exitBadModel: true, exitAddress: true, exitExecutor: true, exitInterrupted: true}
+	got := map[int]bool{}
+	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \|`).FindAllStringSubmatch(read(t, "README.md"), -1) {
+		code, err := strconv.Atoi(row[1])
+		if err != nil || !want[code] || got[code] {
+			t.Errorf("README.md: exit code %s: unknown or twice", row[1])
+		}
+		got[code] = true
+	}
+	if len(got) != len(want) {
+		t.Errorf("README.md: got rows for %d exit codes, want %d", len(got), len(want))
+	}
+}
+
+// TestCommandsAreDocumented: README.md has a row for every command.
+func TestCommandsAreDocumented(t *testing.T) {
+	readme := read(t, "README.md")
+	for _, c := range newRoot(streams{}).Commands() {
+		if c.Name() == "help" || c.Name() == "completion" {
+			continue
+		}
+		if !strings.Contains(readme, "`"+c.CommandPath()) {
+			t.Errorf("README.md: no row for %s", c.CommandPath())
+		}
+		for _, sub := range c.Commands() {
+			if !strings.Contains(readme, "`"+sub.CommandPath()) {
+				t.Errorf("README.md: no row for %s", sub.CommandPath())
+			}
+		}
+	}
+}
+
+// TestInfoPlist: the template gives well-formed XML.
+func TestInfoPlist(t *testing.T) {
+	tmpl, err := template.New("Info.plist").Parse(read(t, "packaging/Info.plist.tmpl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := tmpl.Execute(&out, struct {
+		Version     string
+		Build, Year int
+	}{app.Version, 1, 2026}); err != nil {
+		t.Fatal(err)
+	}
+	d := xml.NewDecoder(strings.NewReader(out.String()))
+	for {
+		if _, err := d.Token(); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTrayIconIsATemplate: the tray icon is one black on nothing, as a template image has to be.
+func TestTrayIconIsATemplate(t *testing.T) {
+	for _, color := range regexp.MustCompile(`(?:fill|stroke)="([^"]+)"`).FindAllStringSubmatch(read(t, "assets/tray.svg"), -1) {
+		if color[1] != "#000000" && color[1] != "none" {
+			t.Errorf("assets/tray.svg: got colour %s, want black alone", color[1])
+		}
+	}
+}
