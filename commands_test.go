@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"pond/app"
+	"pond/app/settings"
 	"pond/inference/qwen36"
 	"pond/inference/tinymodel"
 )
@@ -51,7 +52,7 @@ func TestCommands(t *testing.T) {
 			return false, fmt.Errorf("got condition %s, want demo", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": scriptExits, "tinymodel": scriptTinyModel, "truncate": scriptTruncate,
+			"settings": scriptSettings, "exits": scriptExits, "tinymodel": scriptTinyModel, "truncate": scriptTruncate,
 			"sigterm": scriptSIGTERM, "taken": scriptTaken, "freeport": scriptFreePort, "ask": scriptAsk,
 		},
 	})
@@ -75,6 +76,11 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("got exit code %d, want %d", got, want)
 	}
+}
+
+// scriptSettings: settings ADDRESS MODEL writes the user's settings.
+func scriptSettings(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(settings.Settings{Address: args[0], Model: args[1]}.Save(ts.MkAbs("config/pond/settings.json")))
 }
 
 // scriptTinyModel: tinymodel DIR writes the golden tiny model.

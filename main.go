@@ -71,7 +71,7 @@ func run(args []string, s streams) int {
 	case errors.As(err, &e):
 		code = e.code
 	case errors.Is(err, context.Canceled):
-		code = exitInterrupted
+		code, err = exitInterrupted, errors.New("stopped")
 	}
 	fmt.Fprintln(s.err, "pond:", err)
 	if code == exitUsage {

@@ -7,7 +7,8 @@ export CGO_ENABLED=0
 time=${FUZZTIME:-10m}
 found=0
 while IFS=: read -r file _ line; do
-  target=$(echo "$line" | sed 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/')
+  target=${line#func }
+  target=${target%%(*}
   printf '\n== %s in %s for %s\n' "$target" "$(dirname "$file")" "$time"
   go test "./$(dirname "$file")" -run '^$' -fuzz "^$target\$" -fuzztime "$time"
   found=$((found + 1))

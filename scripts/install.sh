@@ -64,7 +64,7 @@ echo "installing:$missing"
 export DEBIAN_FRONTEND=noninteractive
 $sudo apt-get update -q >/dev/null
 case "$missing" in
-*clang-19*) apt-cache show clang-19 >/dev/null 2>&1 || missing=$(echo "$missing" | sed 's/clang-19/gcc/') ;;
+*clang-19*) apt-cache show clang-19 >/dev/null 2>&1 || missing=${missing/clang-19/gcc} ;;
 esac
 # shellcheck disable=SC2086  # a list of words
 $sudo apt-get install -q -y --no-install-recommends $missing >/dev/null
