@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -67,10 +69,14 @@ func (s *Server) readBody(c echo.Context) ([]byte, error) {
 		return nil, &http.MaxBytesError{Limit: s.options.BodyLimit}
 	}
 	control := http.NewResponseController(c.Response().Writer)
-	control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	control.SetReadDeadline(time.Now().Add(s.bodyTimeout))
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response().Writer, r.Body, s.options.BodyLimit))
-	if err != nil {
-		return nil, fmt.Errorf("reading the body: %w", err)
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long), errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, err
+	case err != nil: // cut off, or badly framed
+		return nil, refuse(http.StatusBadRequest, "invalid_body", "the body: %v", err)
 	}
 	// A deadline left behind would end the watch for a client that leaves, and with it the answer.
 	control.SetReadDeadline(time.Time{})

@@ -31,8 +31,12 @@ const codeContext = "context_length_exceeded"
 // statusClientGone is nginx's number for a request whose client left: nobody reads it, the log does.
 const statusClientGone = 499
 
-// errShutdown is the cause of an answer that the server's end cut off.
-var errShutdown = errors.New("the server is shutting down")
+var (
+	// errShutdown is the cause of an answer that the server's end cut off.
+	errShutdown = errors.New("the server is shutting down")
+	// errClientGone is a write to a client that does not take it.
+	errClientGone = errors.New("the client left")
+)
 
 // refusal is a request that the server itself turns down.
 type refusal struct {
@@ -74,10 +78,10 @@ func (s *Server) describe(c echo.Context, err error) (int, openai.ErrorBody) {
 		return http.StatusServiceUnavailable, openai.NewErrorBody(kindServer, err.Error(), "", "shutting_down")
 	case errors.Is(err, inference.ErrBusy):
 		return http.StatusServiceUnavailable, openai.NewErrorBody(kindServer, err.Error()+": try again later", "", "queue_full")
+	case errors.Is(err, errClientGone), errors.Is(err, context.Canceled):
+		return statusClientGone, openai.NewErrorBody(kindRequest, errClientGone.Error(), "", "client_gone")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return http.StatusRequestTimeout, openai.NewErrorBody(kindRequest, "the body did not arrive in time", "", "request_timeout")
-	case errors.Is(err, context.Canceled):
-		return statusClientGone, openai.NewErrorBody(kindRequest, "the client left", "", "client_gone")
 	case errors.As(err, &route):
 		return route.Code, openai.NewErrorBody(kindOfStatus(route.Code), s.routeAdvice(c, route.Code), "", codeOfStatus(route.Code))
 	}

@@ -38,6 +38,7 @@ func TestDescribe(t *testing.T) {
 		{errShutdown, 503, openai.NewErrorBody(kindServer, "the server is shutting down", "", "shutting_down")},
 		{inference.ErrBusy, 503, openai.NewErrorBody(kindServer, "too many requests are waiting: try again later", "", "queue_full")},
 		{os.ErrDeadlineExceeded, 408, openai.NewErrorBody(kindRequest, "the body did not arrive in time", "", "request_timeout")},
+		{fmt.Errorf("%w: %w", errClientGone, os.ErrDeadlineExceeded), statusClientGone, openai.NewErrorBody(kindRequest, "the client left", "", "client_gone")},
 		{context.Canceled, statusClientGone, openai.NewErrorBody(kindRequest, "the client left", "", "client_gone")},
 		{echo.ErrNotFound, 404, openai.NewErrorBody(kindRequest, "path: got /chat/completions, want /v1/chat/completions (the base URL ends in /v1)", "", "unknown_path")},
 		{errors.New("device lost"), 500, openai.NewErrorBody(kindServer, "internal error: device lost", "", "internal_error")},

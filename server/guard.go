@@ -102,21 +102,24 @@ func (g *guard) check(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// needKey wraps a handler that is not open.
-func (g *guard) needKey(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if g.key == nil {
+// needKey asks for the key on every route that is not open.
+func (g *guard) needKey(open func(echo.Context) bool) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if g.key != nil && !open(c) && !g.hasKey(c.Request()) {
+				c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="pond"`)
+				return refuse(http.StatusUnauthorized, "invalid_api_key", "API key: missing or wrong, want it as \"Authorization: Bearer KEY\"")
+			}
 			return next(c)
 		}
-		scheme, token, _ := strings.Cut(c.Request().Header.Get(echo.HeaderAuthorization), " ")
-		sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
-		// Equal lengths and constant time: neither the length nor a matching start can be measured.
-		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(sum[:], g.key) != 1 {
-			c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="pond"`)
-			return refuse(http.StatusUnauthorized, "invalid_api_key", "API key: missing or wrong, want it as \"Authorization: Bearer KEY\"")
-		}
-		return next(c)
 	}
+}
+
+func (g *guard) hasKey(r *http.Request) bool {
+	scheme, token, _ := strings.Cut(r.Header.Get(echo.HeaderAuthorization), " ")
+	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	// Equal lengths and constant time: neither the length nor a matching start can be measured.
+	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(sum[:], g.key) == 1
 }
 
 func (g *guard) allowsOrigin(origin, host string) bool {

@@ -28,16 +28,14 @@ func (s *Server) routes() []route {
 }
 
 func (s *Server) addRoutes() {
+	open := map[string]bool{}
 	for _, r := range s.routes() {
-		handle := r.handle
-		if !r.open {
-			handle = s.guard.needKey(handle)
-		}
-		s.echo.Add(r.method, r.path, handle)
+		open[r.path] = r.open
+		s.echo.Add(r.method, r.path, r.handle)
 		if r.method == http.MethodGet {
-			s.echo.Add(http.MethodHead, r.path, handle)
+			s.echo.Add(http.MethodHead, r.path, r.handle)
 		}
 	}
-	// Unknown paths ask for the key too: what exists is not for strangers to find out.
-	s.echo.RouteNotFound("/*", s.guard.needKey(func(echo.Context) error { return echo.ErrNotFound }))
+	// After routing, and for paths and methods that do not exist too: what exists is not for strangers to find out.
+	s.echo.Use(s.guard.needKey(func(c echo.Context) bool { return open[c.Path()] }))
 }

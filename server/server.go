@@ -59,7 +59,8 @@ type Server struct {
 	http        *http.Server
 	listener    net.Listener
 	stop        context.CancelCauseFunc // ends every answer
-	grace       time.Duration
+	grace       time.Duration           // drainGrace, shorter in tests
+	bodyTimeout time.Duration           // bodyTimeout, shorter in tests
 	fingerprint string
 	inFlight    atomic.Int64
 }
@@ -101,7 +102,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s := &Server{options: o, engine: o.Engine, guard: g, log: o.Logger, grace: drainGrace}
+	s := &Server{options: o, engine: o.Engine, guard: g, log: o.Logger, grace: drainGrace, bodyTimeout: bodyTimeout}
 	info := o.Engine.Info()
 	sum := sha256.Sum256([]byte(o.Version + "\x00" + info.ID + "\x00" + info.Executor))
 	s.fingerprint = "fp_" + hex.EncodeToString(sum[:5])
@@ -115,12 +116,14 @@ func New(o Options) (*Server, error) {
 	base, stop := context.WithCancelCause(context.Background())
 	s.stop = stop
 	s.http = &http.Server{
-		Handler:           s.echo,
-		BaseContext:       func(net.Listener) context.Context { return base },
-		ReadHeaderTimeout: headerTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          httpLog(o.Logger),
+		Handler: s.echo,
+		// "OPTIONS *" goes to the guard like all else.
+		DisableGeneralOptionsHandler: true,
+		BaseContext:                  func(net.Listener) context.Context { return base },
+		ReadHeaderTimeout:            headerTimeout,
+		IdleTimeout:                  idleTimeout,
+		MaxHeaderBytes:               maxHeaderBytes,
+		ErrorLog:                     httpLog(o.Logger),
 	}
 	return s, nil
 }

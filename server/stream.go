@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -73,10 +74,14 @@ func (w *eventStream) comment(text string) error {
 func (w *eventStream) flush() error {
 	// A recorder in a test has no deadline; a connection always has.
 	w.control.SetWriteDeadline(time.Now().Add(writeLimit))
-	if _, err := w.response.Write(w.buffer.Bytes()); err != nil {
-		return err
+	_, err := w.response.Write(w.buffer.Bytes())
+	if err == nil {
+		err = w.control.Flush()
 	}
-	return w.control.Flush()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errClientGone, err)
+	}
+	return nil
 }
 
 // pump passes each update of an answer to write and sends heartbeats in between. next is the answer's Next, cancel ends the

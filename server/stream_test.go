@@ -180,3 +180,17 @@ func TestUnencodableEvent(t *testing.T) {
 		t.Errorf("got %v, want an encoding error", err)
 	}
 }
+
+// written returns the bytes of a stream without a server.
+func written(do func(*eventStream) error) []byte {
+	recorder := httptest.NewRecorder()
+	c := echo.New().NewContext(httptest.NewRequest("GET", "/", nil), recorder)
+	w, err := openStream(c, time.Hour)
+	if err == nil {
+		err = do(w)
+	}
+	if err != nil {
+		panic(err) // nothing can fail here
+	}
+	return recorder.Body.Bytes()
+}
