@@ -134,9 +134,8 @@ func (r *report) finish() bool {
 	return r.failed == 0 && r.brokenPackages == 0 && r.passed > 0
 }
 
-// reason is what a skipped test said: its output without the frame that Go puts around it.
+// reason is what a skipped test said first: its output without the frame that Go puts around it.
 func reason(lines []string) string {
-	var said []string
 	for _, l := range lines {
 		l = strings.TrimSpace(l)
 		if l == "" || strings.HasPrefix(l, "=== ") || strings.HasPrefix(l, "--- ") {
@@ -147,10 +146,7 @@ func reason(lines []string) string {
 				l = after
 			}
 		}
-		said = append(said, l)
+		return l
 	}
-	if len(said) == 0 {
-		return "no reason given"
-	}
-	return strings.Join(said, " ")
+	return "no reason given"
 }
