@@ -41,7 +41,7 @@ var layers = []layer{
 	{"inference/ablate", nil},
 	{"inference/chat", []string{"inference/tokenizer"}},
 	{"inference/checkpoint/...", []string{"inference/checkpoint/..."}},
-	{"inference/tinymodel", nil},
+	{"inference/tinymodel/...", []string{"inference/tinymodel"}},
 	{"inference/cache", []string{"metal"}},
 	{"inference/qwen36", []string{"inference/ablate", "inference/cache", "inference/checkpoint", "inference/plan", "metal", "metal/kernels"}},
 	{"inference/bench", []string{"inference/...", "metal"}},

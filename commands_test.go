@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -16,12 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"pond/app"
 	"pond/app/settings"
-	"pond/inference/qwen36"
 	"pond/inference/tinymodel"
 )
 
@@ -141,44 +138,5 @@ func scriptAsk(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprintln(ts.Stdout(), strings.TrimSpace(string(body)))
 	if bad := answer.StatusCode >= 400; bad != neg {
 		ts.Fatalf("got status %s", answer.Status)
-	}
-}
-
-// TestTinyShape holds the dimensions that --shape tiny takes to those of the model that the tests run.
-func TestTinyShape(t *testing.T) {
-	m, err := tinymodel.Generate(tinymodel.Tiny)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := m.FS()
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := fs.ReadFile(files, "config.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, _, err := qwen36.ParseConfig(config, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := namedShape("tiny")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got.EOS, want.EOS = nil, nil
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("want -, got +:\n%s", diff)
-	}
-}
-
-// TestDecodeBudget: a token at the real shape costs at most 330 dispatches and 260 levels.
-func TestDecodeBudget(t *testing.T) {
-	p, err := qwen36.Decode(realShape(), 4096, 4096)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s := p.Summary(); s.Dispatches > 330 || s.Levels > 260 {
-		t.Errorf("got %d dispatches in %d levels, want at most 330 in 260", s.Dispatches, s.Levels)
 	}
 }
