@@ -14,7 +14,7 @@ if [ "$screen" = yes ]; then
   scripts/install.sh gui
   make --no-print-directory gui
 else
-  echo "there is no screen here, so Pond is built without its window and serves its endpoint alone"
+  echo "there is no screen here: building Pond without its window"
   make --no-print-directory build
 fi
 exec build/pond "$@"
