@@ -61,8 +61,8 @@ the prompt a second Ctrl-C, or Ctrl-D, leaves. /help lists what else can be type
 
 With --once it answers one question; where the output is no terminal that is the answer's text alone.
 
-Exit codes: 2 a flag is wrong, 3 the model is not installed, 4 the model cannot be opened, 6 the executor does not run here, 130 the one
-question was stopped by Ctrl-C.`,
+Exit codes: 2 a flag is wrong, 3 the model is not installed, 4 the model cannot be opened, 6 the executor does not run here, 7 there is not enough
+memory, 130 the one question was stopped by Ctrl-C.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			generation, err := sampling.generation()

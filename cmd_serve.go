@@ -28,7 +28,7 @@ The endpoint listens on this machine alone unless --addr says otherwise; then it
 which clients will call it (--allow-host).
 
 Exit codes: 2 a flag is wrong, 3 the model is not installed, 4 the model cannot be opened, 5 the address cannot be served
-(the message names the next free port), 6 the executor does not run here.`,
+(the message names the next free port), 6 the executor does not run here, 7 there is not enough memory.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := engine.config(s)
@@ -88,6 +88,9 @@ func serve(ctx context.Context, s streams, config app.Config, notice string) err
 			}
 			enough()
 			fmt.Fprintf(s.out, "%s on %s, context of %s\n", state.Model, state.Executor, app.Tokens(state.ContextTokens))
+			if state.Memory != "" {
+				fmt.Fprintf(s.out, "memory: %s\n", state.Memory)
+			}
 			fmt.Fprintf(s.out, "listening on %s\n", state.Endpoint())
 			fmt.Fprintf(s.out, "try it:\n  %s\n", app.CurlLine(strings.Replace(state.Address, "0.0.0.0", "127.0.0.1", 1), state.Model, state.NeedsKey))
 		})

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"pond/app/settings"
 	"pond/assets"
 	"pond/inference"
+	"pond/inference/memgate"
 )
 
 // engineFlags are the flags of every command that loads a model.
@@ -18,6 +20,7 @@ type engineFlags struct {
 	model    string
 	executor string
 	context  int
+	anyway   bool
 	verbose  bool
 }
 
@@ -26,6 +29,7 @@ func (f *engineFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.model, "model", "", "pond-demo (built in), qwen3.6-35b-a3b, or a folder with a model (default: the one in the settings, else pond-demo)")
 	flags.StringVar(&f.executor, "executor", string(inference.Auto), "what computes: auto, host (the processor), metal (a Mac's GPU), standin (Metal on the processor, for tests)")
 	flags.IntVar(&f.context, "context", 0, "longest conversation in tokens, answer included (default: as the model and the memory allow)")
+	flags.BoolVar(&f.anyway, "anyway", false, "load although memory is short, where that can only be slow; pond doctor says whether it can")
 	flags.BoolVar(&f.verbose, "verbose", false, "log to standard error what the engine and the endpoint do; never what is said")
 }
 
@@ -51,7 +55,7 @@ func (f *engineFlags) config(s streams) (app.Config, error) {
 	if err != nil {
 		return app.Config{}, err
 	}
-	config := app.Config{Model: model, Executor: executor, ContextTokens: f.context, Address: chosen.ListenAddress()}
+	config := app.Config{Model: model, Executor: executor, ContextTokens: f.context, Anyway: f.anyway, Address: chosen.ListenAddress()}
 	if f.verbose {
 		config.Logger = slog.New(slog.NewTextHandler(s.err, nil))
 	}
@@ -72,7 +76,13 @@ func (f *engineFlags) open(ctx context.Context, s streams) (*inference.Engine, a
 func withCode(err error) error {
 	var opened *app.OpenError
 	var address *app.AddressError
+	var memory *app.MemoryError
 	switch {
+	case errors.As(err, &memory):
+		if r := memory.Result; !r.Allows() && r.Override == memgate.Slow {
+			err = fmt.Errorf("%w; %s (--anyway)", err, r.OverrideSentence())
+		}
+		return &exitError{exitMemory, err}
 	case errors.As(err, &opened):
 		return &exitError{exitBadModel, err}
 	case errors.As(err, &address):

@@ -27,6 +27,7 @@ const (
 	exitBadModel    = 4   // the model cannot be opened: its files are damaged or of another kind, or do not go with the flags
 	exitAddress     = 5   // the endpoint cannot be served at the address: taken, not this machine's, or open to others without a key
 	exitExecutor    = 6   // the executor does not run on this machine or in this build
+	exitMemory      = 7   // the model, or the context asked for, does not fit into memory
 	exitInterrupted = 130 // ended by Ctrl-C
 )
 

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"pond/inference"
+	"pond/inference/memgate"
 )
 
 // ExecutorStatus says whether one way to compute works on this machine, and why.
@@ -34,11 +35,36 @@ type Diagnosis struct {
 	Executors []ExecutorStatus
 	Models    []Model // that can be opened now
 	ModelsDir string
+	Full      Fit
+	Demo      Fit
+}
+
+// Fit says whether the machine can run a model now.
+type Fit struct {
+	Lacks  string         // what it needs besides memory and the machine does not have
+	Gate   memgate.Result // valid when Reason is nil
+	Reason error          // why nothing is known
 }
 
 // Diagnose puts together what was found.
 func Diagnose(m Machine, executors []ExecutorStatus, c Catalog) Diagnosis {
-	return Diagnosis{Build: Build(), Machine: m, Executors: executors, Models: c.List(), ModelsDir: c.ModelsDir}
+	d := Diagnosis{Build: Build(), Machine: m, Executors: executors, Models: c.List(), ModelsDir: c.ModelsDir}
+	executor := inference.Host
+	for _, e := range executors {
+		if e.Name == string(inference.Metal) && e.Available {
+			executor = inference.Metal
+		}
+	}
+	d.Full = fit(m, m.lacks())(inference.FullNeed(executor))
+	d.Demo = fit(m, "")(inference.MemoryNeed(inference.Options{Model: inference.FromFS(c.Demo)}))
+	return d
+}
+
+// fit asks the memory gate.
+func fit(m Machine, lacks string) func(memgate.Need, error) Fit {
+	return func(n memgate.Need, err error) Fit {
+		return Fit{Lacks: lacks, Gate: memgate.Check(m.Memory, n), Reason: err}
+	}
 }
 
 // Write prints the diagnosis for a person, a fact a line.
@@ -48,7 +74,7 @@ func (d Diagnosis) Write(w io.Writer) {
 	row("program", "%s", d.Build)
 	row("system", "%s, %s/%s", known(m.OSVersion), m.OS, m.Arch)
 	row("processor", "%s, %d threads", known(m.CPU), m.Threads)
-	row("memory", "%s available of %s", Bytes(m.MemoryAvailable), Bytes(m.MemoryTotal))
+	row("memory", "%s", memoryLine(m.Memory))
 	for _, e := range d.Executors {
 		row("executor", "%-9s%s: %s", e.Name, yes(e.Available), e.Why)
 	}
@@ -57,12 +83,55 @@ func (d Diagnosis) Write(w io.Writer) {
 		row("model", "%s (%s)", found.ID, found.Where())
 		installed = installed || found.ID == FullModel
 	}
-	ok, why := m.FullModelVerdict()
-	row("full model", "%s: %s", yes(ok), why)
+	fitRows := func(key string, f Fit) {
+		row(key, "%s", f.line())
+		if f.Reason == nil {
+			for _, l := range f.Gate.Arithmetic() {
+				row("", "%9s  %s", memgate.Bytes(l.Bytes), l.Label)
+			}
+		}
+	}
+	fitRows("full model", d.Full)
 	if !installed {
 		row("", "%s is not installed; its folder would be %s", FullModel, d.ModelsDir)
 	}
-	row("demo model", "yes: every machine runs it")
+	fitRows("demo model", d.Demo)
+}
+
+// line is the answer in one line.
+func (f Fit) line() string {
+	switch {
+	case f.Lacks != "":
+		return "no: it needs " + f.Lacks
+	case f.Reason != nil:
+		return "unknown: " + f.Reason.Error()
+	case f.Gate.Verdict == memgate.Refuse && f.Gate.Override == memgate.Slow:
+		return "no: " + f.Gate.Sentence() + "; " + f.Gate.OverrideSentence() + " (--anyway)"
+	case f.Gate.Verdict == memgate.Refuse:
+		return "no: " + f.Gate.Sentence()
+	case f.Gate.Verdict == memgate.Unknown:
+		return "perhaps: " + f.Gate.Sentence()
+	}
+	return "yes: " + f.Gate.Sentence()
+}
+
+// memoryLine is what was read of the memory.
+func memoryLine(r memgate.Reading) string {
+	if !r.Total.Known {
+		return "unknown"
+	}
+	have := memgate.Check(r, memgate.Need{}).HaveBytes
+	text := "unknown available of " + memgate.Bytes(r.Total.Bytes)
+	if have.Known {
+		text = memgate.Bytes(have.Bytes) + " available of " + memgate.Bytes(r.Total.Bytes)
+	}
+	if r.SwapUsed.Known && r.SwapUsed.Bytes > 0 {
+		text += ", " + memgate.Bytes(r.SwapUsed.Bytes) + " in swap"
+	}
+	if r.Pressure != memgate.Normal {
+		text += ", pressure: " + r.Pressure.String()
+	}
+	return text
 }
 
 func yes(ok bool) string {

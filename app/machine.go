@@ -1,43 +1,39 @@
 package app
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
+
+	"pond/inference/memgate"
 )
 
-// Needs of the full model (qwen3.6-35b-a3b, 4 bit). On a Mac the GPU's share and the rest of the system need a floor on the
-// machine's total; on Linux the weights are mapped, so what counts is what can be cached now.
-const (
-	FullModelMacOS      = 15               // major version of macOS
-	FullModelMacBytes   = 32 << 30         // total memory of the Mac
-	FullModelLinuxBytes = 41 << 30 / 2     // 20.5 GiB available
-	gib                 = float64(1 << 30) // for messages
-)
+// FullModelMacOS is the first major version of macOS that the full model runs on.
+const FullModelMacOS = 15
 
 // Machine is what Pond needs to know of a computer. Zero numbers and empty names are unknown.
 type Machine struct {
-	OS, Arch        string // as Go names them
-	OSVersion       string // "macOS 15.5", "Debian GNU/Linux 12 (bookworm)"
-	CPU             string
-	Threads         int
-	MemoryTotal     uint64 // bytes
-	MemoryAvailable uint64 // bytes that a program can get without swapping
+	OS, Arch  string // as Go names them
+	OSVersion string // "macOS 15.5", "Debian GNU/Linux 12 (bookworm)"
+	CPU       string
+	Threads   int
+	Memory    memgate.Reading
 }
 
 // ThisMachine reads the computer Pond runs on. What cannot be read stays unknown; it is never an error.
 func ThisMachine() Machine {
-	m := Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Threads: runtime.GOMAXPROCS(0)}
+	m := Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Threads: runtime.GOMAXPROCS(0), Memory: memgate.Read()}
 	probe(&m)
 	return m
 }
 
-// FullModelVerdict says whether the machine can run the full model, and why in one sentence.
-func (m Machine) FullModelVerdict() (ok bool, why string) {
+// lacks says what besides memory the full model needs and the machine does not have; empty: nothing.
+func (m Machine) lacks() string {
 	switch m.OS {
+	case "linux":
+		return ""
 	case "darwin":
 		var lacks []string
 		if m.Arch != "arm64" {
@@ -46,28 +42,9 @@ func (m Machine) FullModelVerdict() (ok bool, why string) {
 		if v := macOSMajor(m.OSVersion); v < FullModelMacOS {
 			lacks = append(lacks, fmt.Sprintf("macOS %d (this is %s)", FullModelMacOS, known(m.OSVersion)))
 		}
-		if m.MemoryTotal < FullModelMacBytes {
-			lacks = append(lacks, fmt.Sprintf("%d GB of memory (this Mac has %s)", FullModelMacBytes>>30, Bytes(m.MemoryTotal)))
-		}
-		if len(lacks) > 0 {
-			return false, "it needs " + strings.Join(lacks, ", and ")
-		}
-		return true, fmt.Sprintf("%s, Apple Silicon and %s of memory are enough", m.OSVersion, Bytes(m.MemoryTotal))
-	case "linux":
-		if m.MemoryAvailable < FullModelLinuxBytes {
-			return false, fmt.Sprintf("it needs %s available, and %s is", Bytes(FullModelLinuxBytes), Bytes(m.MemoryAvailable))
-		}
-		return true, fmt.Sprintf("%s is available, and it needs %s", Bytes(m.MemoryAvailable), Bytes(FullModelLinuxBytes))
+		return strings.Join(lacks, ", and ")
 	}
-	return false, "it runs on macOS and Linux, and this is " + m.OS
-}
-
-// Bytes writes an amount of memory: "20.5 GiB".
-func Bytes(n uint64) string {
-	if n == 0 {
-		return "unknown"
-	}
-	return fmt.Sprintf("%.1f GiB", float64(n)/gib)
+	return "macOS or Linux (this is " + m.OS + ")"
 }
 
 func known(s string) string {
@@ -89,27 +66,6 @@ func macOSMajor(version string) int {
 		return 0
 	}
 	return n
-}
-
-// meminfo reads total and available bytes from the text of /proc/meminfo.
-func meminfo(text []byte) (total, available uint64) {
-	for line := range bytes.Lines(text) {
-		f := strings.Fields(string(line))
-		if len(f) < 2 {
-			continue
-		}
-		kib, err := strconv.ParseUint(f[1], 10, 54)
-		if err != nil {
-			continue
-		}
-		switch f[0] {
-		case "MemTotal:":
-			total = kib << 10
-		case "MemAvailable:":
-			available = kib << 10
-		}
-	}
-	return total, available
 }
 
 // field finds the value of the first line "key <sep> value" in a file; empty when there is none.

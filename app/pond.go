@@ -10,6 +10,7 @@ import (
 
 	"pond/inference"
 	"pond/inference/chat"
+	"pond/inference/memgate"
 	"pond/server"
 )
 
@@ -17,11 +18,13 @@ import (
 type Config struct {
 	Model         Model
 	Executor      inference.Executor
-	ContextTokens int    // 0: what the engine chooses
+	ContextTokens int    // 0: what the memory allows
+	Anyway        bool   // load against the memory gate, where that can only be slow
 	Address       string // host:port
 	APIKey        string // empty: none is asked for
 	AllowedHosts  []string
 	Logger        *slog.Logger
+	Memory        func() memgate.Reading // nil: the machine's
 }
 
 // OpenError says that a model was found and cannot be opened: damaged or foreign files, or options it was not made for.
@@ -40,22 +43,39 @@ type AddressError struct{ Err error }
 func (e *AddressError) Error() string { return e.Err.Error() }
 func (e *AddressError) Unwrap() error { return e.Err }
 
-// Open loads the model. The error is an *OpenError, or ctx's.
+// Open loads the model, if the memory gate lets it in. The error is an *OpenError, a *MemoryError, or ctx's.
 func (c Config) Open(ctx context.Context) (*inference.Engine, error) {
-	model := inference.FromDir(c.Model.Dir)
+	e, _, err := c.open(ctx)
+	return e, err
+}
+
+// open loads the model and tells how the machine stands after it.
+func (c Config) open(ctx context.Context) (*inference.Engine, memgate.Loaded, error) {
+	var loaded memgate.Loaded
+	options := inference.Options{Model: inference.FromDir(c.Model.Dir), ID: c.Model.ID, Executor: c.Executor, ContextTokens: c.ContextTokens, Logger: c.Logger}
 	if c.Model.Files != nil {
-		model = inference.FromFS(c.Model.Files)
+		options.Model = inference.FromFS(c.Model.Files)
 	}
-	e, err := inference.Open(ctx, inference.Options{
-		Model: model, ID: c.Model.ID, Executor: c.Executor, ContextTokens: c.ContextTokens, Logger: c.Logger,
-	})
-	switch {
-	case err == nil:
-		return e, nil
-	case ctx.Err() != nil:
-		return nil, err
+	need, unreadable := inference.MemoryNeed(options) // a configuration that cannot be read is the engine's to explain
+	before := c.memory()
+	if unreadable == nil {
+		var err error
+		if options.ContextTokens, err = c.contextFor(memgate.Check(before, need)); err != nil {
+			return nil, loaded, err
+		}
 	}
-	return nil, &OpenError{c.Model.ID, err}
+	e, err := inference.Open(ctx, options)
+	if err != nil {
+		if ctx.Err() == nil {
+			err = &OpenError{c.Model.ID, err}
+		}
+		return nil, loaded, err
+	}
+	need.Tokens = e.Info().ContextTokens
+	if loaded, err = c.recheck(before, need); err != nil {
+		return nil, loaded, errors.Join(err, e.Close())
+	}
+	return e, loaded, nil
 }
 
 // Pond is the running product: at most one loaded model and one endpoint, and the State that tells of them.
@@ -145,7 +165,7 @@ func (p *Pond) Start(ctx context.Context) error {
 
 // serve is one run, from loading to closing.
 func (p *Pond) serve(ctx context.Context) (err error) {
-	engine, err := p.config.Open(ctx)
+	engine, loaded, err := p.config.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -164,14 +184,31 @@ func (p *Pond) serve(ctx context.Context) (err error) {
 	info := engine.Info()
 	p.mu.Lock()
 	p.engine = engine
-	p.happen(Served{Address: strings.TrimPrefix(base, "http://"), Executor: info.Executor, ContextTokens: info.ContextTokens})
+	p.happen(Served{Address: strings.TrimPrefix(base, "http://"), Executor: info.Executor, ContextTokens: info.ContextTokens, Memory: loadedLine(loaded)})
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
 		p.engine = nil
 		p.mu.Unlock()
 	}()
+	watching, enough := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		memgate.Watch(watching, pressureInterval, memgate.CurrentPressure, p.pressed)
+	}()
+	defer func() { enough(); <-watched }()
 	return s.Serve(ctx)
+}
+
+// pressed tells that memory became short, or is no longer.
+func (p *Pond) pressed(level memgate.Pressure) {
+	if p.config.Logger != nil {
+		p.config.Logger.Warn("memory pressure", "level", level.String())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.happen(Pressed{level})
 }
 
 // Stop ends the run, if there is one, and waits until everything is closed.

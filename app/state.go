@@ -1,6 +1,10 @@
 package app
 
-import "fmt"
+import (
+	"fmt"
+
+	"pond/inference/memgate"
+)
 
 // Phase is what Pond as a whole is doing.
 type Phase int
@@ -35,6 +39,8 @@ type State struct {
 	Address       string // host:port: where the endpoint listens, or will
 	NeedsKey      bool   // clients must send an API key
 	ContextTokens int    // longest conversation, once loaded
+	Memory        string // what to know of the memory since the load; empty: there is room
+	Pressure      memgate.Pressure
 	Failure       string // why Phase is Failed, one sentence
 }
 
@@ -51,7 +57,11 @@ type LoadStarted struct {
 type Served struct {
 	Address, Executor string
 	ContextTokens     int
+	Memory            string
 }
+
+// Pressed: the system says that memory is short, or no longer.
+type Pressed struct{ Level memgate.Pressure }
 
 // Failure: loading or serving ended with an error.
 type Failure struct{ Err error }
@@ -62,6 +72,7 @@ type Halted struct{}
 var (
 	_ Event = LoadStarted{}
 	_ Event = Served{}
+	_ Event = Pressed{}
 	_ Event = Failure{}
 	_ Event = Halted{}
 )
@@ -74,7 +85,12 @@ func (e LoadStarted) next(State) State {
 }
 
 func (e Served) next(s State) State {
-	s.Phase, s.Address, s.Executor, s.ContextTokens = Running, e.Address, e.Executor, e.ContextTokens
+	s.Phase, s.Address, s.Executor, s.ContextTokens, s.Memory = Running, e.Address, e.Executor, e.ContextTokens, e.Memory
+	return s
+}
+
+func (e Pressed) next(s State) State {
+	s.Pressure = e.Level
 	return s
 }
 
@@ -117,9 +133,4 @@ func CurlLine(address, model string, withKey bool) string {
 }
 
 // Tokens writes a number of tokens: "4096 tokens", "48K tokens".
-func Tokens(n int) string {
-	if n >= 8192 {
-		return fmt.Sprintf("%dK tokens", n/1024)
-	}
-	return fmt.Sprintf("%d tokens", n)
-}
+func Tokens(n int) string { return memgate.Tokens(n) }

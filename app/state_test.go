@@ -15,7 +15,7 @@ func TestLife(t *testing.T) {
 	}{
 		{nil, "(Stopped) Start - (Copy endpoint URL) Open Pond - Quit"},
 		{LoadStarted{DemoModel, "127.0.0.1:11535", true}, "(Loading pond-demo) Cancel loading - (Copy endpoint URL) Open Pond - Quit"},
-		{Served{"127.0.0.1:11535", "host exact", 4096}, "(Running · 127.0.0.1:11535) Stop - Copy endpoint URL Open Pond - Quit"},
+		{Served{Address: "127.0.0.1:11535", Executor: "host exact", ContextTokens: 4096}, "(Running · 127.0.0.1:11535) Stop - Copy endpoint URL Open Pond - Quit"},
 		{Failure{errors.New("the disk is gone")}, "(Failed: the disk is gone) Try again - (Copy endpoint URL) Open Pond - Quit"},
 		{LoadStarted{DemoModel, "127.0.0.1:11535", true}, "(Loading pond-demo) Cancel loading - (Copy endpoint URL) Open Pond - Quit"},
 		{Halted{}, "(Stopped) Start - (Copy endpoint URL) Open Pond - Quit"},

@@ -5,6 +5,7 @@ package inference
 import (
 	"fmt"
 
+	"pond/inference/memgate"
 	"pond/metal"
 	"pond/metal/host"
 )
@@ -19,3 +20,6 @@ func openDevice(x Executor, threads int) (metal.Device, error) {
 	}
 	return nil, unknownExecutor(x)
 }
+
+// placementOf says what becomes of the weights: without a GPU they are mapped.
+func placementOf(Executor) memgate.Placement { return memgate.Mapped }
