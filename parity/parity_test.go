@@ -234,7 +234,7 @@ func TestParity(t *testing.T) {
 		})
 	}
 	t.Run("demo", func(t *testing.T) {
-		if _, err := os.Stat(filepath.Join(demoDir(), "config.json")); err != nil {
+		if _, err := os.Stat(filepath.Join(demoDir(), "model.safetensors.index.json")); err != nil {
 			t.Skipf("the demo model is not in this checkout: %v", err)
 		}
 		c, err := checkpoint.OpenDir(demoDir())
