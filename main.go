@@ -28,7 +28,7 @@ const (
 	exitAddress     = 5   // the endpoint cannot be served at the address: taken, not this machine's, or open to others without a key
 	exitExecutor    = 6   // the executor does not run on this machine or in this build
 	exitMemory      = 7   // the model, or the context asked for, does not fit into memory
-	exitInterrupted = 130 // ended by Ctrl-C
+	exitInterrupted = 130 // stopped by Ctrl-C or SIGTERM in the middle of its work
 )
 
 // exitError is an error with the exit code that tells scripts its kind.
