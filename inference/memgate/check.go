@@ -278,9 +278,9 @@ func (r Reading) gpuLimit() Amount {
 	return Of(min(limit, r.Total.or(limit)))
 }
 
-// usualGPULimit is what macOS sets on a machine of that size: two thirds, three quarters above 36 GB.
+// usualGPULimit is what macOS sets on a machine of that size: two thirds, three quarters from 36 GB on.
 func usualGPULimit(total uint64) uint64 {
-	if total <= 36*(1<<30) {
+	if total < 36*(1<<30) {
 		return total / 3 * 2
 	}
 	return total / 4 * 3

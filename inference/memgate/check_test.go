@@ -145,6 +145,15 @@ func TestDemoRunsEverywhere(t *testing.T) {
 	}
 }
 
+// TestUsualGPULimit: 22.9 GB on a Mac of 32 GB, 29.0 GB on one of 36, as their GPUs report.
+func TestUsualGPULimit(t *testing.T) {
+	for gibs, want := range map[uint64]string{32: "22.9 GB", 36: "29.0 GB", 64: "51.5 GB"} {
+		if got := Bytes(usualGPULimit(gibs * gib)); got != want {
+			t.Errorf("%d GB: got %s, want %s", gibs, got, want)
+		}
+	}
+}
+
 func TestOverride(t *testing.T) {
 	// A Mac of 64 GB full of programs, none of it wired: loading pages them out.
 	full := mac(64, 8)
