@@ -53,6 +53,7 @@ func TestVerdicts(t *testing.T) {
 			r.Wired, r.Users = Of(35*gib/2), []User{{"a virtual machine", 14 * gib}}
 		}), metal(), Refuse, 0, "would fit if you quit a virtual machine, 15.0 GB"},
 		{"32 GB, 14 GB wired, the cache claims the impossible", with(mac(32, 28), func(r *Reading) { r.Wired = Of(14 * gib) }), metal(), Refuse, 0, "19.4 GB available"},
+		{"32 GB, 9 GB held by the compressor, the cache claims the impossible", with(mac(32, 28), func(r *Reading) { r.Compressed = Of(9 * gib) }), metal(), Refuse, 0, "21.0 GB available"},
 		{"64 GB, 2 GB free, 30 GB inactive", with(mac(64, 14), func(r *Reading) {
 			r.Free, r.Inactive = Of(2*gib), Of(30*gib)
 		}), metal(), Tight, 0, "idle memory of other programs, which macOS has to compress first"},
@@ -73,6 +74,8 @@ func TestVerdicts(t *testing.T) {
 		{"without raising", with(mac(48, 40), func(r *Reading) { r.GPULimit = Of(24 * gib) }), metal(), FitsWithTokens, 119 * 1024, "of the GPU's 25.8 GB"},
 		{"a lowered limit", with(mac(48, 40), func(r *Reading) { r.GPURaised = Of(16 * gib) }), metal(), Refuse, 0,
 			"for the GPU, and macOS lets it hold 17.2 GB (iogpu.wired_limit_mb is set)"},
+		{"a limit that is just enough", with(mac(48, 40), func(r *Reading) { r.GPURaised = Of(metal().Bytes(4096) - metal().Program) }), metal(), FitsWithTokens, 4096, ""},
+		{"a limit a byte short", with(mac(48, 40), func(r *Reading) { r.GPURaised = Of(metal().Bytes(4096) - metal().Program - 1) }), metal(), Refuse, 0, "for the GPU"},
 		{"a limit beyond the machine", with(mac(32, 23), func(r *Reading) { r.GPURaised = Of(1 << 62) }), metal(), FitsWithTokens, 0, ""},
 		{"a limit that nobody tells", with(mac(48, 40), func(r *Reading) { r.GPULimit = Amount{} }), metal(), Fits, 262_144, ""},
 		{"second start while loaded", with(mac(32, 3), func(r *Reading) {
@@ -177,6 +180,8 @@ func TestOverride(t *testing.T) {
 		{"64 GB Mac, wired", pinned, metal(), Never},
 		{"raised limit", raised, metal(), Never},
 		{"lowered limit", func() Reading { r := mac(64, 50); r.GPURaised = Of(10 * gib); return r }(), metal(), Never},
+		{"more than Apple's own limit", func() Reading { r := mac(32, 10); r.GPURaised, r.Wired = Of(30*gib), Of(gib); return r }(),
+			func() Need { n := metal(); n.Weights = 22e9; return n }(), Never},
 		{"16 GB of Linux, mapped", linux, host(), Slow},
 		{"no room for what cannot be mapped", crowded, host(), Never},
 		{"in ordinary memory", linux, func() Need { n := host(); n.Placement = Held; return n }(), Never},
