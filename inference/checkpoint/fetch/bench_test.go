@@ -1,0 +1,120 @@
+package fetch
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pond/inference/checkpoint/badhub"
+)
+
+const benchFile = "pattern.bin"
+
+// servePattern is the server of the benchmark: it prints the endpoint and the manifest, and serves until its standard input ends.
+func servePattern(p *badhub.Pattern) int {
+	hub := badhub.Of(map[string]badhub.Content{benchFile: p})
+	m := hub.Manifest("bench", []string{benchFile}, repoA)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 1
+	}
+	text, err := json.Marshal(m.Files)
+	if err != nil {
+		return 1
+	}
+	fmt.Printf("http://%s\n%s\n", l.Addr(), text)
+	go http.Serve(l, hub) // until the process ends
+	io.Copy(io.Discard, os.Stdin)
+	return 0
+}
+
+// TestBenchPull measures the downloader on loopback, with hashing and without, beside curl, each in a process of its own, in turns.
+// It runs where POND_BENCH_BYTES says how much to pull (make bench-pull).
+func TestBenchPull(t *testing.T) {
+	if os.Getenv("POND_BENCH_BYTES") == "" {
+		t.Skip("a measurement: run it with make bench-pull")
+	}
+	size, rounds := number(t, "POND_BENCH_BYTES", 0), number(t, "POND_BENCH_ROUNDS", 3)
+	server := command(t, "serve", map[string]string{"POND_FETCH_SIZE": strconv.Itoa(size)})
+	in, err := server.StdinPipe()
+	must(t, err)
+	out, err := server.StdoutPipe()
+	must(t, err)
+	must(t, server.Start())
+	defer func() {
+		in.Close()
+		server.Wait()
+	}()
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	var endpoint, files string
+	if lines.Scan() {
+		endpoint = lines.Text()
+	}
+	if lines.Scan() {
+		files = lines.Text()
+	}
+	ways := []string{"pond", "pond, hashing off"}
+	curl, err := exec.LookPath("curl")
+	if err == nil {
+		ways = append(ways, "curl")
+	} else {
+		t.Log("curl is not installed; its row is missing")
+	}
+	rates, peaks := map[string][]float64{}, map[string]int64{}
+	for round := range rounds {
+		for i := range ways {
+			way := ways[(i+round)%len(ways)]
+			dir := t.TempDir()
+			var c *exec.Cmd
+			if way == "curl" {
+				c = exec.Command(curl, "-sS", "-o", filepath.Join(dir, benchFile), endpoint+"/"+repoA+"/resolve/main/"+benchFile)
+			} else {
+				env := map[string]string{"HF_ENDPOINT": endpoint, roleDir: dir, roleFiles: files}
+				if strings.HasSuffix(way, "off") {
+					env[roleHash] = "off"
+				}
+				c = command(t, "pull", env)
+			}
+			syscall.Sync() // what the one before left to write is not this one's
+			began := time.Now()
+			text, err := c.CombinedOutput()
+			took := time.Since(began)
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", way, err, text)
+			}
+			rates[way] = append(rates[way], float64(size)/1e6/took.Seconds())
+			if u, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
+				peaks[way] = max(peaks[way], int64(u.Maxrss)<<10)
+			}
+			must(t, os.RemoveAll(dir))
+		}
+	}
+	median := func(way string) float64 {
+		r := slices.Sorted(slices.Values(rates[way]))
+		return r[len(r)/2]
+	}
+	for _, way := range ways {
+		fmt.Printf("%-18s median %7.1f MB/s, peak memory %5.1f MB, runs %.1f\n", way, median(way), float64(peaks[way])/1e6, rates[way])
+	}
+	share := median("pond") / median("pond, hashing off")
+	fmt.Printf("with hashing: %.1f %% of the rate without\n", 100*share)
+	if share < 0.9 {
+		t.Errorf("got %.1f %% of the rate with hashing off, want at least 90", 100*share)
+	}
+	if peak := peaks["pond"]; peak >= 64e6 {
+		t.Errorf("got a peak of %d bytes of memory, want less than 64 MB", peak)
+	}
+}
