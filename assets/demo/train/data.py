@@ -1,6 +1,7 @@
 """Tokenizer training, rendering with the official chat template, packing of documents into rows.
 
-    python data.py tokenizer --teacher DIR --model DIR       writes tokenizer.json
+    python data.py tokenizer --teacher DIR --model DIR       writes tokenizer.json and heldout.txt
+    python data.py heldout --teacher DIR --model DIR         writes only heldout.txt
     python data.py pack --teacher DIR --model DIR --out FILE  writes the packed rows (uint16)
 
 A packed value: bits 0-11 the token, bits 12-13 the loss class (0 none, 1 weight 0.2, 2 weight 1), bit 14 the first token of a document.
@@ -8,7 +9,6 @@ A packed value: bits 0-11 the token, bits 12-13 the loss class (0 none, 1 weight
 import argparse
 import glob
 import json
-import lzma
 import os
 import random
 from concurrent.futures import ProcessPoolExecutor
@@ -188,7 +188,7 @@ def teacher_docs(folder):
 
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("what", choices=["tokenizer", "pack"])
+    a.add_argument("what", choices=["tokenizer", "heldout", "pack"])
     a.add_argument("--teacher", required=True)
     a.add_argument("--model", required=True, help="folder with chat_template.jinja; tokenizer.json is written or read there")
     a.add_argument("--out")
@@ -205,6 +205,7 @@ def main():
         for s, _ in ADDED:
             texts = [t.replace(s, "\n") for t in texts]
         train_tokenizer(texts, os.path.join(o.model, "tokenizer.json"))
+    if o.what != "pack":
         with open(os.path.join(o.model, "heldout.txt"), "w", encoding="utf-8") as f:
             f.write("\n\n".join(x["content"] for k, m in held for x in m if x["role"] == "assistant" and (k in ("story", "essay") or len(x["content"]) > 150)) + "\n")
         return
@@ -227,8 +228,7 @@ def main():
         print(f"{k}: {c[0]} documents, {c[1]} tokens, {c[2]} of them with full loss", flush=True)
     rows = pack(docs, 9, pad)
     print(f"{len(rows)} rows, fill {sum(c[1] for c in count.values()) / rows.size:.3f}", flush=True)
-    with lzma.open(o.out, "wb", preset=1) as f:
-        f.write(rows.tobytes())
+    rows.tofile(o.out)
     json.dump({k: dict(zip(("documents", "tokens", "answer_tokens"), c)) for k, c in count.items()}, open(o.out + ".json", "w"))
 
 
