@@ -20,6 +20,7 @@ type layer struct {
 
 var layers = []layer{
 	{".", []string{"app/...", "server", "inference/...", "assets"}},
+	{"scripts/fullsize", []string{"inference/tinymodel/fullsize"}},
 	{"scripts/...", nil},
 	{"parity", nil}, // tests only
 	{"packaging/...", nil},

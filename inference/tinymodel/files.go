@@ -99,11 +99,11 @@ func addedTokens() []addedToken {
 	}
 }
 
-// firstAdded is the id of the first added token: the tokenizer has one token for each byte and no merges.
-func (d dims) firstAdded() int { return 256 }
+// firstAdded is the id of the first added token: the tokenizer has one token for each byte and each merge before.
+func (d dims) firstAdded() int { return 256 + d.merges }
 
-// pretokenizeRegex is the pattern of the real tokenizer.
-const pretokenizeRegex = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+// Pattern is how the real tokenizer cuts text before merging.
+const Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 
 // chatTemplate is a plain ChatML template for tools that insist on one; Pond renders prompts in Go.
 const chatTemplate = `{%- for message in messages %}
@@ -117,40 +117,13 @@ const chatTemplate = `{%- for message in messages %}
 // side returns the files beside config.json and the weights.
 func (d dims) side() (map[string][]byte, error) {
 	first := d.firstAdded()
-	vocab := map[string]int{}
-	for b := range 256 {
-		vocab[byteToken(b)] = b
-	}
-	var added []any
-	for i, t := range addedTokens() {
-		added = append(added, map[string]any{
-			"id": first + i, "content": t.text, "special": t.special,
-			"single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
-		})
-	}
-	byteLevel := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false}
 	out := map[string][]byte{"chat_template.jinja": []byte(chatTemplate)}
 	for name, v := range map[string]any{
-		"tokenizer.json": map[string]any{
-			"version": "1.0", "truncation": nil, "padding": nil,
-			"added_tokens": added,
-			"normalizer":   map[string]any{"type": "NFC"},
-			"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{
-				map[string]any{"type": "Split", "pattern": map[string]any{"Regex": pretokenizeRegex}, "behavior": "Isolated", "invert": false},
-				byteLevel,
-			}},
-			"post_processor": byteLevel,
-			"decoder":        byteLevel,
-			"model": map[string]any{
-				"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": "", "end_of_word_suffix": "",
-				"fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
-				"vocab": vocab, "merges": []any{},
-			},
-		},
+		"tokenizer.json": Tokenizer(nil),
 		"tokenizer_config.json": map[string]any{
 			"add_prefix_space": false, "backend": "tokenizers", "bos_token": nil, "clean_up_tokenization_spaces": false,
 			"eos_token": "<|im_end|>", "errors": "replace", "model_max_length": 262144, "pad_token": "<|endoftext|>",
-			"pretokenize_regex": pretokenizeRegex, "split_special_tokens": false, "tokenizer_class": "TokenizersBackend",
+			"pretokenize_regex": Pattern, "split_special_tokens": false, "tokenizer_class": "TokenizersBackend",
 			"unk_token": nil,
 		},
 		"generation_config.json": map[string]any{
@@ -167,9 +140,48 @@ func (d dims) side() (map[string][]byte, error) {
 	return out, nil
 }
 
-// byteToken returns the character by which GPT-2's alphabet writes byte b: printable bytes as themselves, the other 68
+// Tokenizer returns tokenizer.json of the real pipeline, for marshalling: a token for each byte, then one for each merge of two
+// texts in GPT-2's alphabet, in order, then the real tokenizer's 33 added tokens.
+func Tokenizer(merges [][2]string) map[string]any {
+	vocab := map[string]int{}
+	for b := range 256 {
+		vocab[ByteToken(b)] = b
+	}
+	for i, m := range merges {
+		vocab[m[0]+m[1]] = 256 + i
+	}
+	var added []any
+	for i, t := range addedTokens() {
+		added = append(added, map[string]any{
+			"id": 256 + len(merges) + i, "content": t.text, "special": t.special,
+			"single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+		})
+	}
+	if merges == nil {
+		merges = [][2]string{} // null is not a list
+	}
+	byteLevel := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false}
+	return map[string]any{
+		"version": "1.0", "truncation": nil, "padding": nil,
+		"added_tokens": added,
+		"normalizer":   map[string]any{"type": "NFC"},
+		"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{
+			map[string]any{"type": "Split", "pattern": map[string]any{"Regex": Pattern}, "behavior": "Isolated", "invert": false},
+			byteLevel,
+		}},
+		"post_processor": byteLevel,
+		"decoder":        byteLevel,
+		"model": map[string]any{
+			"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": "", "end_of_word_suffix": "",
+			"fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
+			"vocab": vocab, "merges": merges,
+		},
+	}
+}
+
+// ByteToken returns the character by which GPT-2's alphabet writes byte b: printable bytes as themselves, the other 68
 // in increasing order from U+0100.
-func byteToken(b int) string {
+func ByteToken(b int) string {
 	printable := func(b int) bool { return b >= 33 && b <= 126 || b >= 161 && b <= 172 || b >= 174 }
 	if printable(b) {
 		return string(rune(b))

@@ -31,6 +31,8 @@ const (
 	KernelTrue
 	// DemoShaped has the dimensions of the demo model, without its training: 56 M parameters.
 	DemoShaped
+	// Real has the dimensions of the published model: List and Config know it, its weights are package fullsize's.
+	Real
 )
 
 // String returns the kind's name.
@@ -42,6 +44,8 @@ func (k Kind) String() string {
 		return "kernel-true"
 	case DemoShaped:
 		return "demo-shaped"
+	case Real:
+		return "real"
 	}
 	return fmt.Sprintf("Kind(%d)", int(k))
 }

@@ -40,8 +40,25 @@ func Config(k Kind, o Options) (map[string]any, error) {
 // Generate makes the model k in its golden form.
 func Generate(k Kind) (*Model, error) { return GenerateWith(k, Options{}) }
 
+// List returns the tensors of the model k without their bytes, in the order in which MLX walks its modules.
+func List(k Kind) ([]Tensor, error) {
+	o := Options{}.withDefaults()
+	d, err := k.dims()
+	if err != nil {
+		return nil, err
+	}
+	var out []Tensor
+	for _, s := range d.tensors(o) {
+		out = append(out, s.stored(o.GroupSize)...)
+	}
+	return out, nil
+}
+
 // GenerateWith makes the model k, stored as o says.
 func GenerateWith(k Kind, o Options) (*Model, error) {
+	if k == Real {
+		return nil, fmt.Errorf("tinymodel: got %v, whose weights no memory holds twice; package fullsize makes them by offset", k)
+	}
 	o = o.withDefaults()
 	d, err := k.dims()
 	if err != nil {
@@ -90,22 +107,32 @@ func (s spec) make(group int) []Tensor {
 	for i := range values {
 		values[i] = bf16Round(float32(s.off + s.amp*(2*stream.unit()-1)))
 	}
+	out := s.stored(group)
 	if s.bits == 0 {
 		data := make([]byte, 0, 2*count)
 		for _, v := range values {
 			data = binary.LittleEndian.AppendUint16(data, bf16Bits(v))
 		}
-		return []Tensor{{Name: s.name, DType: "BF16", Shape: s.shape, Data: data}}
+		out[0].Data = data
+		return out
 	}
-	codes, scales, biases := Quantize(values, group, s.bits)
+	out[0].Data, out[1].Data, out[2].Data = Quantize(values, group, s.bits)
+	return out
+}
+
+// stored lists the tensors that the dense one is kept as, without their bytes.
+func (s spec) stored(group int) []Tensor {
+	if s.bits == 0 {
+		return []Tensor{{Name: s.name, DType: "BF16", Shape: s.shape}}
+	}
 	in := s.shape[len(s.shape)-1]
 	packed, groups := slices.Clone(s.shape), slices.Clone(s.shape)
 	packed[len(packed)-1] = in * s.bits / 32
 	groups[len(groups)-1] = in / group
 	return []Tensor{
-		{Name: s.name + ".weight", DType: "U32", Shape: packed, Data: codes},
-		{Name: s.name + ".scales", DType: "BF16", Shape: groups, Data: scales},
-		{Name: s.name + ".biases", DType: "BF16", Shape: groups, Data: biases},
+		{Name: s.name + ".weight", DType: "U32", Shape: packed},
+		{Name: s.name + ".scales", DType: "BF16", Shape: groups},
+		{Name: s.name + ".biases", DType: "BF16", Shape: groups},
 	}
 }
 
@@ -117,6 +144,7 @@ type dims struct {
 	keyHeads, valueHeads, keyDim, valDim int
 	experts, topK, inter, sharedInter    int
 	vocab                                int
+	merges                               int // of the tokenizer
 }
 
 func (k Kind) dims() (dims, error) {
@@ -139,8 +167,14 @@ func (k Kind) dims() (dims, error) {
 			keyHeads: 2, valueHeads: 4, keyDim: 128, valDim: 128,
 			experts: 12, topK: 4, inter: 256, sharedInter: 256, vocab: 4096,
 		}, nil
+	case Real:
+		return dims{
+			hidden: 2048, layers: 40, heads: 16, kvHeads: 2, headDim: 256, mropeSection: []int{11, 11, 10},
+			keyHeads: 16, valueHeads: 32, keyDim: 128, valDim: 128,
+			experts: 256, topK: 8, inter: 512, sharedInter: 512, vocab: 248320, merges: 248044 - 256,
+		}, nil
 	}
-	return dims{}, fmt.Errorf("tinymodel: got %v, want one of %v, %v, %v", k, Tiny, KernelTrue, DemoShaped)
+	return dims{}, fmt.Errorf("tinymodel: got %v, want one of %v, %v, %v, %v", k, Tiny, KernelTrue, DemoShaped, Real)
 }
 
 // tensors lists what the model holds, in the order in which MLX walks its modules.
