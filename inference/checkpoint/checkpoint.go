@@ -4,7 +4,8 @@
 // It knows names, dtypes, shapes and bytes. It does not know what a tensor is for: which tensors a model must have, and
 // in which dtype and shape, is the business of the model's own package, and so is every refusal of a wrong one.
 //
-// Start with Checkpoint here, then header.go for one file's header and index.go for the map of several files.
+// Start with Checkpoint here, then header.go for one file's header and index.go for the map of several files. load.go brings the
+// bytes into memory where they are mapped, copy.go copies them into memory of a device's choice.
 package checkpoint
 
 import (
@@ -35,6 +36,8 @@ type Tensor struct {
 	// window on the mapped file and writing to it faults. It is valid until Checkpoint.Close.
 	Data []byte
 	File string // the file that holds it, a name inside the directory
+
+	at int64 // offset of Data in the file
 }
 
 // Checkpoint is an open model directory.
@@ -42,20 +45,23 @@ type Tensor struct {
 //   - Every tensor of every file is known, checked and unique by name; an index, if there is one, agrees with the files exactly.
 //   - It does not change after it was opened, and may be read by several goroutines.
 //   - With OpenDir the bytes are mapped, not read: opening costs no memory, and the first touch of a page reads it. The
-//     files must stay as they are until Close: where one shrinks or its disk vanishes, touching its pages is a fault
-//     (SIGBUS) that Go reports as a fatal error. A device that copies the bytes at load is safe from then on.
+//     files must stay as they are until Close. Where one shrinks or its disk vanishes, touching its lost pages is a fault (SIGBUS),
+//     which ends the program unless the goroutine that touches them asked for a panic instead: Guard does, and so do Load and the
+//     host executor. A device that copies the bytes at load is safe from then on.
 type Checkpoint struct {
 	fsys     fs.FS
+	dir      string // empty with OpenFS
 	tensors  map[string]Tensor
-	names    []string // sorted
-	files    []string // sorted
-	mappings []mapping
+	names    []string  // sorted
+	files    []string  // sorted
+	mappings []mapping // of files, in the same order
 	closed   bool
 }
 
 // mapping is the whole content of one weight file and the way to give it back.
 type mapping struct {
 	data    []byte
+	info    fs.FileInfo // of the mapped file; nil with OpenFS
 	release func() error
 }
 
@@ -69,20 +75,20 @@ func OpenDir(dir string) (*Checkpoint, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("model directory: got the file %s, want a directory", dir)
 	}
-	return open(os.DirFS(dir), func(name string) (mapping, error) { return mapFile(filepath.Join(dir, name)) })
+	return open(dir, os.DirFS(dir), func(name string) (mapping, error) { return mapFile(filepath.Join(dir, name)) })
 }
 
 // OpenFS reads the weight files of fsys into memory, for a model that is embedded in the program. It makes the same
 // checks as OpenDir. Close only forgets the bytes.
 func OpenFS(fsys fs.FS) (*Checkpoint, error) {
-	return open(fsys, func(name string) (mapping, error) {
+	return open("", fsys, func(name string) (mapping, error) {
 		data, err := fs.ReadFile(fsys, name)
 		return mapping{data: data}, err
 	})
 }
 
-func open(fsys fs.FS, load func(name string) (mapping, error)) (_ *Checkpoint, err error) {
-	c := &Checkpoint{fsys: fsys, tensors: map[string]Tensor{}}
+func open(dir string, fsys fs.FS, load func(name string) (mapping, error)) (_ *Checkpoint, err error) {
+	c := &Checkpoint{fsys: fsys, dir: dir, tensors: map[string]Tensor{}}
 	defer func() {
 		if err != nil {
 			c.Close() // the first error is the one to tell
@@ -104,8 +110,11 @@ func open(fsys fs.FS, load func(name string) (mapping, error)) (_ *Checkpoint, e
 			return nil, fmt.Errorf("weight file %s: %w", file, err)
 		}
 		c.mappings = append(c.mappings, m)
-		tensors, err := parseFile(file, m.data)
-		if err != nil {
+		var tensors []Tensor
+		if err := c.Guard(func() (err error) {
+			tensors, err = parseFile(file, m.data)
+			return err
+		}); err != nil {
 			return nil, err
 		}
 		for _, t := range tensors {

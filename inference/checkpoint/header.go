@@ -74,7 +74,7 @@ func parseFile(file string, data []byte) ([]Tensor, error) {
 		if e.end > uint64(len(body)) {
 			return nil, fmt.Errorf("%s: tensor %s: got data up to offset %d, want at most %d, the data bytes in the file", file, e.name, e.end, len(body))
 		}
-		tensors = append(tensors, Tensor{Name: e.name, DType: e.dtype, Shape: e.shape, Data: body[e.begin:e.end:e.end], File: file})
+		tensors = append(tensors, Tensor{Name: e.name, DType: e.dtype, Shape: e.shape, Data: body[e.begin:e.end:e.end], File: file, at: int64(8 + headerBytes + e.begin)})
 		at = e.end
 	}
 	if at != uint64(len(body)) {
