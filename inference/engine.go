@@ -18,6 +18,7 @@ import (
 	"pond/inference/cache"
 	"pond/inference/chat"
 	"pond/inference/checkpoint"
+	"pond/inference/memgate"
 	"pond/inference/qwen36"
 	"pond/inference/tokenizer"
 	"pond/metal"
@@ -84,6 +85,9 @@ type Options struct {
 	ChunkTokens   int
 	QueueLimit    int // requests that may wait
 	Logger        *slog.Logger
+	// OnLoad hears how many bytes of the weights are in memory, of how many, while a model in a folder is read. It is called by
+	// Open's goroutine; the last call is with done equal to total. Where the weights are not read before Open returns, it is not called.
+	OnLoad func(done, total int64)
 }
 
 // Info describes an open engine.
@@ -124,7 +128,7 @@ type slot struct {
 }
 
 // Open loads a model strictly: a wrong, incomplete or damaged checkpoint is an error that names the file or tensor, and leaves
-// nothing behind. The context's end does not close the engine.
+// nothing behind. The context's end stops the loading; it does not close the engine.
 func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 	e := &Engine{log: o.Logger, chunk: o.ChunkTokens}
 	if e.log == nil {
@@ -141,8 +145,11 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 	if e.ckpt, err = o.Model.open(); err != nil {
 		return nil, err
 	}
-	shape, err := e.load()
-	if err != nil {
+	var shape qwen36.Shape
+	if err = e.ckpt.Guard(func() (err error) {
+		shape, err = e.load()
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -157,6 +164,11 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 	}
 	if e.model, err = qwen36.NewModel(e.dev, e.ckpt, shape, context_); err != nil {
 		return nil, err
+	}
+	if o.Model.fsys == nil && placementOf(o.Executor) == memgate.Mapped {
+		if err = e.readAhead(ctx, memgate.Read().Available, o.OnLoad); err != nil {
+			return nil, err
+		}
 	}
 	e.info = Info{ID: o.ID, Executor: e.dev.Name(), ContextTokens: context_, VocabSize: e.tok.Vocab(), WeightBytes: e.model.WeightBytes(), Created: time.Now()}
 	limit := o.QueueLimit

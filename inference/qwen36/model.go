@@ -2,7 +2,9 @@ package qwen36
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 
 	"pond/inference/cache"
 	"pond/inference/checkpoint"
@@ -51,6 +53,9 @@ func (m *Model) WeightBytes() int64 {
 	}
 	return n
 }
+
+// WeightNames are the tensors that the model reads, in no order.
+func (m *Model) WeightNames() []string { return slices.Collect(maps.Keys(m.weights)) }
 
 // Sequence is one timeline of tokens on a model: its state and the passes bound to it.
 type Sequence struct {

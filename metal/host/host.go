@@ -87,6 +87,7 @@ type bound struct {
 	work   int64
 	args   []kernels.Arg
 	label  string
+	names  []string // labels of the arguments' buffers
 }
 
 type pass struct {
@@ -143,11 +144,24 @@ func (d *Device) bind(ds metal.Dispatch) (bound, error) {
 			arg.Raw = s.Buffer.Bytes()[s.Off : s.Off+s.Len : s.Off+s.Len]
 		}
 		b.args = append(b.args, arg)
+		b.names = append(b.names, s.Buffer.Label())
 	}
 	return b, nil
 }
 
-// Run implements metal.Device. A panic of a kernel comes back as an error with its dispatch.
+// weightsAt finds the weights that hold the byte at addr, and which byte of the dispatch's part of them it is.
+func (b *bound) weightsAt(addr uintptr) (name string, off uintptr, ok bool) {
+	for i, a := range b.args {
+		start := uintptr(unsafe.Pointer(unsafe.SliceData(a.Raw)))
+		if addr >= start && addr-start < uintptr(len(a.Raw)) {
+			return b.names[i], addr - start, true
+		}
+	}
+	return "", 0, false
+}
+
+// Run implements metal.Device. A panic of a kernel comes back as an error with its dispatch, and a fault on mapped weights, whose file
+// shrank or whose disk failed, as an error with their name.
 func (d *Device) Run(p metal.Pass, o metal.RunOptions) error {
 	hp, ok := p.(*pass)
 	if !ok {

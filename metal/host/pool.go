@@ -83,10 +83,20 @@ func (j *job) work(ws *kernels.Workspace) {
 func (j *job) fail(err error) { j.err.CompareAndSwap(nil, &err) }
 
 func (c chunk) run(ws *kernels.Workspace) (err error) {
+	// Without it a page of a mapped file that is gone ends the program.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%s: items [%d, %d): %v\n%s", c.b.label, c.lo, c.hi, r, debug.Stack())
+		r := recover()
+		if r == nil {
+			return
 		}
+		if fault, ok := r.(interface{ Addr() uintptr }); ok {
+			if name, off, ok := c.b.weightsAt(fault.Addr()); ok {
+				err = fmt.Errorf("%s: %s: byte %d cannot be read: its file was cut off after it was opened, or its disk fails", c.b.label, name, off)
+				return
+			}
+		}
+		err = fmt.Errorf("%s: items [%d, %d): %v\n%s", c.b.label, c.lo, c.hi, r, debug.Stack())
 	}()
 	ws.Reset()
 	c.b.run(c.b.args, c.b.params, c.lo, c.hi, ws)
