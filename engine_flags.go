@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -56,6 +59,7 @@ func (f *engineFlags) config(s streams) (app.Config, error) {
 		return app.Config{}, err
 	}
 	config := app.Config{Model: model, Executor: executor, ContextTokens: f.context, Anyway: f.anyway, Address: chosen.ListenAddress()}
+	config.OnLoad = (&loading{out: s.err, terminal: isTerminal(s.err), now: time.Now}).show
 	if f.verbose {
 		config.Logger = slog.New(slog.NewTextHandler(s.err, nil))
 	}
@@ -68,6 +72,8 @@ func (f *engineFlags) open(ctx context.Context, s streams) (*inference.Engine, a
 	if err != nil {
 		return nil, config, err
 	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
 	engine, err := config.Open(ctx)
 	return engine, config, withCode(err)
 }

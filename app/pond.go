@@ -24,7 +24,8 @@ type Config struct {
 	APIKey        string // empty: none is asked for
 	AllowedHosts  []string
 	Logger        *slog.Logger
-	Memory        func() memgate.Reading // nil: the machine's
+	OnLoad        func(done, total int64) // bytes of weights in memory, of how many; see inference.Options
+	Memory        func() memgate.Reading  // nil: the machine's
 }
 
 // OpenError says that a model was found and cannot be opened: damaged or foreign files, or options it was not made for.
@@ -52,7 +53,7 @@ func (c Config) Open(ctx context.Context) (*inference.Engine, error) {
 // open loads the model and tells how the machine stands after it.
 func (c Config) open(ctx context.Context) (*inference.Engine, memgate.Loaded, error) {
 	var loaded memgate.Loaded
-	options := inference.Options{Model: inference.FromDir(c.Model.Dir), ID: c.Model.ID, Executor: c.Executor, ContextTokens: c.ContextTokens, Logger: c.Logger}
+	options := inference.Options{Model: inference.FromDir(c.Model.Dir), ID: c.Model.ID, Executor: c.Executor, ContextTokens: c.ContextTokens, Logger: c.Logger, OnLoad: c.OnLoad}
 	if c.Model.Files != nil {
 		options.Model = inference.FromFS(c.Model.Files)
 	}
