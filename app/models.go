@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"pond/inference/checkpoint/adopt"
 )
 
 // The model ids of the wire: the demo model that is built in, and the one Pond is made for.
@@ -28,6 +30,18 @@ func (m Model) Where() string {
 		return "built in"
 	}
 	return m.Dir
+}
+
+// unchanged fails when a file that was adopted from another tool is no longer what was verified.
+func (m Model) unchanged() error {
+	changes, err := adopt.Check(m.Dir)
+	for _, c := range changes {
+		err = errors.Join(err, c)
+	}
+	if len(changes) > 0 {
+		err = fmt.Errorf("%w; pond adopt looks for it again", err)
+	}
+	return err
 }
 
 // MissingModelError says that a name leads to no model; its message tells the places that were looked at. Commands answer it
@@ -65,6 +79,9 @@ func (c Catalog) Find(name string) (Model, error) {
 	}
 	dir := filepath.Join(c.ModelsDir, name)
 	if err := complete(os.DirFS(dir)); err != nil {
+		if err := (Model{Dir: dir}).unchanged(); err != nil {
+			return Model{}, &MissingModelError{name, err.Error()}
+		}
 		return Model{}, &MissingModelError{name, fmt.Sprintf("not installed (looked in %s); built in: %s; or name a folder, such as ./%s", dir, DemoModel, name)}
 	}
 	return Model{ID: name, Dir: dir}, nil

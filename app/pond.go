@@ -56,6 +56,8 @@ func (c Config) open(ctx context.Context) (*inference.Engine, memgate.Loaded, er
 	options := inference.Options{Model: inference.FromDir(c.Model.Dir), ID: c.Model.ID, Executor: c.Executor, ContextTokens: c.ContextTokens, Logger: c.Logger, OnLoad: c.OnLoad}
 	if c.Model.Files != nil {
 		options.Model = inference.FromFS(c.Model.Files)
+	} else if err := c.Model.unchanged(); err != nil {
+		return nil, loaded, &OpenError{c.Model.ID, err}
 	}
 	need, unreadable := inference.MemoryNeed(options) // a configuration that cannot be read is the engine's to explain
 	before := c.memory()

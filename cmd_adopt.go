@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"pond/app/settings"
+	"pond/inference/checkpoint/adopt"
+	"pond/inference/checkpoint/disk"
+	"pond/inference/checkpoint/manifest"
+)
+
+func newAdopt(s streams) *cobra.Command {
+	var from string
+	var list bool
+	modes := map[adopt.Mode]*bool{adopt.InPlace: new(bool), adopt.Clone: new(bool), adopt.Link: new(bool), adopt.Copy: new(bool)}
+	cmd := &cobra.Command{
+		Use:   "adopt [MODEL]",
+		Short: "Use a copy of the model that another tool downloaded",
+		Long: `Looks for the model's files in the cache of Hugging Face, in the folders of LM Studio and oMLX, or in --from DIR, verifies every byte
+against the published digests, and makes them Pond's without a second download. How is your choice:
+
+  --in-place  a link to the file where it is: takes no space, and is lost when the other tool removes it
+  --clone     shares the file's blocks: takes no space and outlives the other tool's copy (APFS, Btrfs, XFS; elsewhere on Linux a hard link)
+  --link      a hard link: a second name of the same file, on the same disk
+  --copy      takes the space a second time
+
+Without a choice it only lists what it finds. Nothing of the other tool is changed. What is missing afterwards is named; pond pull downloads it.
+
+MODEL is qwen3.6-35b-a3b unless said otherwise.
+
+Exit codes: 2 a flag is wrong, 3 no copy was found or it is not whole, 4 a file has wrong bytes, 130 stopped by Ctrl-C.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError("%s: got %d arguments, want at most one model", cmd.CommandPath(), len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m, err := published(args)
+			if err != nil {
+				return err
+			}
+			home, err := os.UserHomeDir()
+			if err != nil {
+				home = "" // then only --from and the environment tell where to look
+			}
+			a := adoption{
+				s: s, model: m, dir: filepath.Join(settings.DefaultPaths().Models, m.ID), from: from,
+				env: adopt.Environment{Home: home, Getenv: os.Getenv},
+			}
+			chosen := 0
+			for mode, given := range modes {
+				if *given {
+					a.mode = mode
+					chosen++
+				}
+			}
+			switch {
+			case chosen > 1:
+				return usageError("got %d of --in-place, --clone, --link and --copy, want one", chosen)
+			case list && chosen > 0:
+				return usageError("got --list and a way to adopt, want one of them")
+			case chosen == 0:
+				return a.list()
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			defer stop()
+			return a.run(ctx)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&from, "from", "", "a folder that holds the files, or folders of models in any tool's layout (default: where the tools keep theirs)")
+	flags.BoolVar(&list, "list", false, "only list what is found and what is missing")
+	flags.BoolVar(modes[adopt.InPlace], "in-place", false, "use the files where they are, read-only")
+	flags.BoolVar(modes[adopt.Clone], "clone", false, "share the files' blocks")
+	flags.BoolVar(modes[adopt.Link], "link", false, "make hard links")
+	flags.BoolVar(modes[adopt.Copy], "copy", false, "copy the files")
+	return cmd
+}
+
+// published finds the manifest of the model that the arguments name; one that is published, because nobody else has the others.
+func published(args []string) (manifest.Manifest, error) {
+	var ids []string
+	for _, m := range manifest.All() {
+		if len(m.Sources) == 0 {
+			continue
+		}
+		if len(args) == 0 || args[0] == m.ID {
+			return m, nil
+		}
+		ids = append(ids, m.ID)
+	}
+	return manifest.Manifest{}, &exitError{exitNoModel, fmt.Errorf("model %s: other tools have no such model, want %s", args[0], strings.Join(ids, " or "))}
+}
+
+// adoption is one run of the command.
+type adoption struct {
+	s     streams
+	model manifest.Manifest
+	dir   string // Pond's folder of the model
+	from  string // where to look; empty: where tools keep models
+	env   adopt.Environment
+	mode  adopt.Mode
+}
+
+// search finds copies; none is an error.
+func (a adoption) search() ([]adopt.Candidate, error) {
+	where := "where Hugging Face, LM Studio and oMLX keep theirs"
+	var found []adopt.Candidate
+	if a.from == "" {
+		found = adopt.Search(a.env, a.model)
+	} else {
+		where = a.from
+		found = adopt.SearchDir(a.from, a.model)
+	}
+	if len(found) == 0 {
+		return nil, &exitError{exitNoModel, fmt.Errorf("model %s: no copy found (looked %s); --from DIR looks elsewhere", a.model.ID, where)}
+	}
+	return found, nil
+}
+
+func (a adoption) list() error {
+	found, err := a.search()
+	if err != nil {
+		return err
+	}
+	for _, c := range found {
+		fmt.Fprintf(a.s.out, "%s  %s\n", c.Tool, c.Dir)
+		fmt.Fprintf(a.s.out, "  %d of %d files, %s of %s; the bytes are verified when they are adopted\n", len(c.Files), len(a.model.Files), gigabytes(c.Bytes()), gigabytes(a.model.Bytes()))
+		a.listMissing("  ", c.Missing)
+	}
+	fmt.Fprintln(a.s.out, "adopt the first with --in-place, --clone, --link or --copy; --from DIR takes another (pond adopt --help explains)")
+	return nil
+}
+
+func (a adoption) listMissing(indent string, missing []adopt.Lack) {
+	for _, l := range missing {
+		got := "not there"
+		if l.Got >= 0 {
+			got = fmt.Sprintf("another file: got %d bytes, want %d", l.Got, l.Bytes)
+		}
+		fmt.Fprintf(a.s.out, "%smissing  %s (%s)\n", indent, l.Name, got)
+	}
+}
+
+func (a adoption) run(ctx context.Context) (err error) {
+	found, err := a.search()
+	if err != nil {
+		return err
+	}
+	c := found[0]
+	if err := os.MkdirAll(a.dir, 0o755); err != nil {
+		return err
+	}
+	release, err := disk.Lock(a.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+
+	fmt.Fprintf(a.s.out, "%s  %s\n", c.Tool, c.Dir)
+	progress := progressLine(a.s.err, "verifying")
+	out, err := adopt.Run(ctx, adopt.Job{Dir: a.dir, Candidate: c, Mode: a.mode, Report: func(p adopt.Progress) { progress(p.File, p.Done, p.Total) }})
+	progress("", 0, 0)
+	for _, f := range out.Adopted {
+		fmt.Fprintf(a.s.out, "  verified  %s (%s)\n", f.Name, f.How)
+	}
+	for _, name := range out.Kept {
+		fmt.Fprintf(a.s.out, "  kept      %s (it is in %s already)\n", name, a.dir)
+	}
+	var mode *adopt.ModeError
+	if errors.As(err, &mode) {
+		return fmt.Errorf("%w; --in-place and --copy work on any disk", err)
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range out.Rejected {
+		fmt.Fprintf(a.s.out, "  rejected  %s\n", r.Error())
+	}
+	missing := a.stillMissing(out.Missing)
+	a.listMissing("  ", missing)
+	switch {
+	case len(out.Rejected) > 0:
+		return &exitError{exitBadModel, fmt.Errorf("model %s: %d of the files in %s have other bytes than were published; pond pull downloads them", a.model.ID, len(out.Rejected), c.Dir)}
+	case len(missing) > 0:
+		return &exitError{exitNoModel, fmt.Errorf("model %s: %d files are missing; pond pull downloads them", a.model.ID, len(missing))}
+	}
+	fmt.Fprintf(a.s.out, "%s is ready in %s\n", a.model.ID, a.dir)
+	return nil
+}
+
+// stillMissing leaves out what Pond's folder has from before.
+func (a adoption) stillMissing(missing []adopt.Lack) []adopt.Lack {
+	var out []adopt.Lack
+	for _, l := range missing {
+		if info, err := os.Stat(filepath.Join(a.dir, l.Name)); err != nil || info.Size() != l.Bytes {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// gigabytes writes the size of files, decimal as stores of models do.
+func gigabytes(n int64) string {
+	if n < 1e9 {
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.2f GB", float64(n)/1e9)
+}
+
+// progressLine shows on a terminal how far a long work is, on one line; a name of nothing wipes it.
+func progressLine(out io.Writer, what string) func(name string, done, total int64) {
+	if !isTerminal(out) {
+		return func(string, int64, int64) {}
+	}
+	return func(name string, done, total int64) {
+		if name == "" || total <= 0 {
+			fmt.Fprint(out, "\r\x1b[K")
+			return
+		}
+		fmt.Fprintf(out, "\r%s %s: %s of %s, %d %%\x1b[K", what, name, gigabytes(done), gigabytes(total), done*100/total)
+	}
+}
