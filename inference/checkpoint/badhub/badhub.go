@@ -81,12 +81,11 @@ type Ask struct {
 
 // Hub is an http.Handler.
 type Hub struct {
-	Files  map[string]Content
-	Act    func(Ask) Act // nil: always Well; called by several goroutines
-	CDN    string        // where the hub redirects to, such as http://127.0.0.1:9999; empty: it serves the bytes itself
-	Digest bool          // the redirect tells the digest (X-Linked-Etag)
-
 	mu       sync.Mutex // protects all below
+	files    map[string]Content
+	act      func(Ask) Act
+	cdn      string
+	digest   bool
 	requests int
 	sent     map[string]int64
 	asked    map[string][][2]int64
@@ -95,15 +94,55 @@ type Hub struct {
 	digests  map[string]string
 }
 
-// Of makes a hub of files.
-func Of(files map[string]Content) *Hub { return &Hub{Files: files} }
+// Of makes a hub of files, by name.
+func Of(files map[string]Content) *Hub {
+	return &Hub{
+		files: maps.Clone(files), tokens: map[string]string{}, sent: map[string]int64{}, asked: map[string][][2]int64{}, digests: map[string]string{},
+	}
+}
+
+// Misbehave lets act decide about every request from now on; nil is good behaviour. It is called by several goroutines.
+func (h *Hub) Misbehave(act func(Ask) Act) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.act = act
+}
+
+// RedirectTo makes the hub send everyone to another host that the same Hub serves, such as http://127.0.0.1:9999.
+func (h *Hub) RedirectTo(url string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cdn = url
+}
+
+// TellDigests makes redirects tell the file's SHA-256 (X-Linked-Etag).
+func (h *Hub) TellDigests() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.digest = true
+}
+
+// Put changes or adds a file.
+func (h *Hub) Put(name string, c Content) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.files[name] = c
+	delete(h.digests, name)
+}
+
+// File is the content of a file; nil where there is none.
+func (h *Hub) File(name string) Content {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.files[name]
+}
 
 // Manifest is the manifest of the hub's files, in the order of names, with one source a repo.
 func (h *Hub) Manifest(id string, names []string, repos ...string) manifest.Manifest {
 	m := manifest.Manifest{ID: id}
 	for _, name := range names {
-		c := h.Files[name]
-		m.Files = append(m.Files, manifest.File{Name: name, Bytes: c.Size(), SHA256: digest(c)})
+		c := h.File(name)
+		m.Files = append(m.Files, manifest.File{Name: name, Bytes: c.Size(), SHA256: sum(c)})
 	}
 	for _, repo := range repos {
 		m.Sources = append(m.Sources, manifest.Source{Repo: repo, Revision: "main"})
@@ -111,7 +150,7 @@ func (h *Hub) Manifest(id string, names []string, repos ...string) manifest.Mani
 	return m
 }
 
-func digest(c Content) manifest.Digest {
+func sum(c Content) manifest.Digest {
 	d := sha256.New()
 	if _, err := io.Copy(d, io.NewSectionReader(c, 0, c.Size())); err != nil {
 		panic("badhub: internal error: " + err.Error()) // content is memory
@@ -179,25 +218,20 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	ask := Ask{Repo: repo, File: file, Redirect: !linked && h.CDN != ""}
-	c, known := h.Files[file]
+	h.mu.Lock()
+	c, known := h.files[file]
+	ask := Ask{N: h.requests, Repo: repo, File: file, Redirect: !linked && h.cdn != ""}
+	h.requests++
+	h.tokens[r.Host] = r.Header.Get("Authorization")
+	epoch, cdn, tell, decide := strconv.Itoa(h.epoch), h.cdn, h.digest, h.act
+	h.mu.Unlock()
 	ranged := false
 	if known {
 		ask.From, ask.To, ranged = asked(r.Header.Get("Range"), c.Size())
 	}
-	h.mu.Lock()
-	ask.N = h.requests
-	h.requests++
-	if h.tokens == nil {
-		h.tokens, h.sent, h.asked = map[string]string{}, map[string]int64{}, map[string][][2]int64{}
-	}
-	h.tokens[r.Host] = r.Header.Get("Authorization")
-	epoch := strconv.Itoa(h.epoch)
-	h.mu.Unlock()
-
 	var act Act
-	if h.Act != nil {
-		act = h.Act(ask)
+	if decide != nil {
+		act = decide(ask)
 	}
 	switch {
 	case act.Kind == Status:
@@ -216,10 +250,10 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", "gopher://nowhere")
 		w.WriteHeader(http.StatusFound)
 	case ask.Redirect:
-		if h.Digest {
+		if tell {
 			w.Header().Set("X-Linked-Etag", `"`+h.digestOf(file)+`"`)
 		}
-		w.Header().Set("Location", h.CDN+"/cdn/"+epoch+"/"+repo+"/"+file+"?signature=secret")
+		w.Header().Set("Location", cdn+"/cdn/"+epoch+"/"+repo+"/"+file+"?signature=secret")
 		w.WriteHeader(http.StatusFound)
 	default:
 		h.serve(w, r, ask, ranged, c, act)
@@ -229,11 +263,8 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Hub) digestOf(file string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.digests == nil {
-		h.digests = map[string]string{}
-	}
 	if h.digests[file] == "" {
-		h.digests[file] = digest(h.Files[file]).String()
+		h.digests[file] = sum(h.files[file]).String()
 	}
 	return h.digests[file]
 }

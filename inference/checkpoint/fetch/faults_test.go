@@ -66,7 +66,7 @@ func TestFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, 1<<20+12345, 777)
-			r.hub.Act = c.act
+			r.hub.Misbehave(c.act)
 			if err := r.run(t, t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -97,12 +97,12 @@ func TestNobodyDelivers(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, 1<<20+5, 100)
 			r.job.Patience = 600 * time.Millisecond
-			r.hub.Act = func(a badhub.Ask) badhub.Act {
+			r.hub.Misbehave(func(a badhub.Ask) badhub.Act {
 				if a.Redirect && c.act.Kind != badhub.Status {
 					return badhub.Act{}
 				}
 				return c.act
-			}
+			})
 			err := r.run(t, t.Context())
 			var gone *SourceError
 			var wrong *DigestError
@@ -117,12 +117,12 @@ func TestNobodyDelivers(t *testing.T) {
 func TestFailoverAtTheSameOffset(t *testing.T) {
 	r := newRig(t, 1<<20+1)
 	r.job.Connections, r.job.ChunkBytes = 1, 4<<20 // one request for the whole file
-	r.hub.Act = func(a badhub.Ask) badhub.Act {
+	r.hub.Misbehave(func(a badhub.Ask) badhub.Act {
 		if a.Repo == repoA && !a.Redirect {
 			return badhub.Act{Kind: badhub.Stall, After: 300_000}
 		}
 		return badhub.Act{}
-	}
+	})
 	if err := r.run(t, t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -140,12 +140,12 @@ func TestExpiredLink(t *testing.T) {
 	r := newRig(t, 2<<20)
 	r.job.Sources = r.job.Sources[:1]
 	var n atomic.Int64
-	r.hub.Act = func(a badhub.Ask) badhub.Act {
+	r.hub.Misbehave(func(a badhub.Ask) badhub.Act {
 		if k := n.Add(1); k%10 == 0 {
 			r.hub.Expire()
 		}
 		return badhub.Act{}
-	}
+	})
 	if err := r.run(t, t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -159,8 +159,8 @@ func TestChangedBetweenSessions(t *testing.T) {
 	r := newRig(t, 4<<20)
 	r.job.Sources = r.job.Sources[:1]
 	old := badhub.Random(99, 4<<20)
-	right := r.hub.Files[r.names[0]]
-	r.hub.Files[r.names[0]] = old
+	right := r.hub.File(r.names[0])
+	r.hub.Put(r.names[0], old)
 	r.job.RateBytes = 8 << 20
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -171,8 +171,8 @@ func TestChangedBetweenSessions(t *testing.T) {
 		t.Skip("nothing came within 200 ms on this machine")
 	}
 	r.job.RateBytes = 0
-	r.hub.Files[r.names[0]] = right
-	r.hub.Act = func(badhub.Ask) badhub.Act { return badhub.Act{Kind: badhub.OtherETag} }
+	r.hub.Put(r.names[0], right)
+	r.hub.Misbehave(func(badhub.Ask) badhub.Act { return badhub.Act{Kind: badhub.OtherETag} })
 	if err := r.run(t, t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -184,8 +184,8 @@ func TestChangedBetweenSessions(t *testing.T) {
 // TestAnotherFile: the hub says by digest that it has another file than the manifest; not a byte of it is fetched.
 func TestAnotherFile(t *testing.T) {
 	r := newRig(t, 2<<20)
-	r.hub.Digest = true
-	r.hub.Files[r.names[0]] = badhub.Random(5, 2<<20)
+	r.hub.TellDigests()
+	r.hub.Put(r.names[0], badhub.Random(5, 2<<20))
 	err := r.run(t, t.Context())
 	var gone *SourceError
 	if !errors.As(err, &gone) || !strings.Contains(err.Error(), "it has another file: got SHA-256") {
@@ -199,7 +199,7 @@ func TestAnotherFile(t *testing.T) {
 // TestNoSourceKnowsRanges: the file comes whole, in one request, and even then nothing that is there is written twice.
 func TestNoSourceKnowsRanges(t *testing.T) {
 	r := newRig(t, 3<<20)
-	r.hub.Act = func(a badhub.Ask) badhub.Act { return badhub.Act{Kind: badhub.Whole} }
+	r.hub.Misbehave(func(a badhub.Ask) badhub.Act { return badhub.Act{Kind: badhub.Whole} })
 	if err := r.run(t, t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -217,13 +217,15 @@ func TestSchedules(t *testing.T) {
 		for seed := range uint64(count) {
 			t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 				t.Parallel()
-				hub := badhub.Of(shared.hub.Files)
+				hub := badhub.Of(shared.files)
 				rig := &rig{hub: hub, names: shared.names, job: m}
 				url, cdn := serve(t, hub), serve(t, hub)
-				hub.CDN = cdn
-				hub.Digest = seed%2 == 0
+				hub.RedirectTo(cdn)
+				if seed%2 == 0 {
+					hub.TellDigests()
+				}
 				rate := []float64{0.1, 0.3, 0.6, 1}[seed%4]
-				hub.Act = badhub.Schedule(seed, rate, int64(10+seed%90), 100*time.Millisecond, seed%3 == 0)
+				hub.Misbehave(badhub.Schedule(seed, rate, int64(10+seed%90), 100*time.Millisecond, seed%3 == 0))
 				rig.job.Dir = t.TempDir()
 				sources, err := Sources(hub.Manifest("test", nil, repoA, repoB), func(n string) string { return map[string]string{"HF_ENDPOINT": url}[n] })
 				must(t, err)

@@ -25,6 +25,8 @@ import (
 // rig is a hub on loopback, a folder, and a job that fetches the one into the other. The hub redirects to a second host, as the real one.
 type rig struct {
 	hub    *badhub.Hub
+	files  map[string]badhub.Content
+	cdn    string
 	names  []string
 	job    Job
 	mu     sync.Mutex
@@ -39,14 +41,16 @@ const (
 // newRig serves files of these sizes, named by size, and asks for them from two sources.
 func newRig(t *testing.T, sizes ...int) *rig {
 	t.Helper()
-	r := &rig{hub: badhub.Of(map[string]badhub.Content{})}
+	r := &rig{files: map[string]badhub.Content{}}
 	for i, n := range sizes {
 		name := fmt.Sprintf("file-%d.bin", i)
 		r.names = append(r.names, name)
-		r.hub.Files[name] = badhub.Random(uint64(1000+i), n)
+		r.files[name] = badhub.Random(uint64(1000+i), n)
 	}
+	r.hub = badhub.Of(r.files)
 	hub, cdn := serve(t, r.hub), serve(t, r.hub)
-	r.hub.CDN = cdn
+	r.cdn = cdn
+	r.hub.RedirectTo(cdn)
 	m := r.hub.Manifest("test", r.names, repoA, repoB)
 	sources, err := Sources(m, func(name string) string {
 		return map[string]string{"HF_ENDPOINT": hub + "/", "HF_TOKEN": "hf_secret"}[name]
@@ -115,7 +119,7 @@ func (r *rig) check(t *testing.T, err error) {
 }
 
 func (r *rig) bytes(name string) []byte {
-	c := r.hub.Files[name]
+	c := r.hub.File(name)
 	b := make([]byte, c.Size())
 	if _, err := c.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
 		panic(err)
@@ -154,7 +158,7 @@ func TestPlainDownload(t *testing.T) {
 		t.Errorf("done: got %v, want %v", done, r.names)
 	}
 	for _, name := range r.names {
-		if got, want := r.hub.Sent(name), r.hub.Files[name].Size(); got != want {
+		if got, want := r.hub.Sent(name), r.hub.File(name).Size(); got != want {
 			t.Errorf("%s: got %d bytes sent, want %d, each once", name, got, want)
 		}
 	}
@@ -179,7 +183,7 @@ func TestTokenStaysWithTheHub(t *testing.T) {
 	}
 	for host, token := range tokens {
 		want := "Bearer hf_secret"
-		if strings.HasSuffix(r.hub.CDN, host) {
+		if strings.HasSuffix(r.cdn, host) {
 			want = ""
 		}
 		if token != want {
@@ -193,7 +197,7 @@ func TestProxy(t *testing.T) {
 	r := newRig(t, 100, 1<<20+1)
 	var through atomic.Int64
 	proxy := serve(t, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if q.URL.Host != "hub.example" && "http://"+q.URL.Host != r.hub.CDN {
+		if q.URL.Host != "hub.example" && "http://"+q.URL.Host != r.cdn {
 			t.Errorf("got %s, want a request for a proxy", q.URL)
 		}
 		through.Add(1)
@@ -252,12 +256,12 @@ func TestResumeAsksOnlyForTheRest(t *testing.T) {
 	r := newRig(t, 4<<20)
 	name := r.names[0]
 	var sent atomic.Int64
-	r.hub.Act = func(a badhub.Ask) badhub.Act {
+	r.hub.Misbehave(func(a badhub.Ask) badhub.Act {
 		if !a.Redirect && sent.Add(a.To-a.From) > 2<<20 {
 			return badhub.Act{Kind: badhub.Status, Status: 404}
 		}
 		return badhub.Act{}
-	}
+	})
 	err := r.run(t, t.Context())
 	var gone *SourceError
 	if !errors.As(err, &gone) || !strings.Contains(err.Error(), "404") {
@@ -267,7 +271,7 @@ func TestResumeAsksOnlyForTheRest(t *testing.T) {
 	if had == 0 || had > 2<<20 {
 		t.Fatalf("got %d bytes kept", had)
 	}
-	r.hub.Act = nil
+	r.hub.Misbehave(nil)
 	before := r.hub.Sent(name)
 	if err := r.run(t, t.Context()); err != nil {
 		t.Fatal(err)
@@ -292,18 +296,18 @@ func TestDamagedPart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 2<<20)
 			var served atomic.Int64
-			r.hub.Act = func(a badhub.Ask) badhub.Act {
+			r.hub.Misbehave(func(a badhub.Ask) badhub.Act {
 				if !a.Redirect && served.Add(a.To-a.From) > 1<<20 {
 					return badhub.Act{Kind: badhub.Status, Status: 404}
 				}
 				return badhub.Act{}
-			}
+			})
 			if err := r.run(t, t.Context()); err == nil {
 				t.Fatal("the first run got no error")
 			}
 			part := filepath.Join(r.job.Dir, r.names[0]+PartSuffix)
 			damage(t, part, filepath.Join(r.job.Dir, r.names[0]+StateSuffix))
-			r.hub.Act = nil
+			r.hub.Misbehave(nil)
 			if err := r.run(t, t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -387,12 +391,12 @@ func TestFolderVanishes(t *testing.T) {
 	r.job.Dir = filepath.Join(t.TempDir(), "drive")
 	must(t, os.Mkdir(r.job.Dir, 0o755))
 	var once sync.Once
-	r.hub.Act = func(a badhub.Ask) badhub.Act {
+	r.hub.Misbehave(func(a badhub.Ask) badhub.Act {
 		if !a.Redirect && a.From > 1<<20 {
 			once.Do(func() { must(t, os.Rename(r.job.Dir, r.job.Dir+"-ejected")) })
 		}
 		return badhub.Act{}
-	}
+	})
 	err := Run(t.Context(), r.job)
 	var lost *DiskError
 	if !errors.As(err, &lost) || lost.Dir != r.job.Dir {

@@ -1,0 +1,202 @@
+// Package store keeps models in folders, one a model, and says of each what can be relied on. A model is Ready when every byte of every
+// file of its manifest was verified against the manifest's digests, and no file has changed since.
+//
+// It downloads with package fetch and knows nothing of the network itself. Start with Store; record.go is what is remembered of a
+// folder, pull.go, verify.go and remove.go are what changes one.
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"pond/inference/checkpoint/disk"
+	"pond/inference/checkpoint/fetch"
+	"pond/inference/checkpoint/manifest"
+)
+
+// Store is a folder of models. Its rules:
+//
+//   - What changes a model's folder holds its lock. Looking takes none.
+//   - A file is verified when the record names it with the manifest's digest and it is still the file of that time by size, time of the
+//     last write and inode. Nothing else makes it so.
+//   - A folder that the user chose is never created: if it is missing, its drive is not connected, and a folder of that name on another
+//     disk would fill that one.
+type Store struct {
+	Root   string
+	Create bool // Root is Pond's own place and may be created
+}
+
+// Dir is the folder of a model.
+func (s Store) Dir(id string) string { return filepath.Join(s.Root, id) }
+
+// MissingRootError says that the folder of models is not there: the drive that it lies on is not connected. Nothing was created, and
+// nothing is forgotten.
+type MissingRootError struct{ Root, Volume string }
+
+func (e *MissingRootError) Error() string {
+	if e.Volume != "" {
+		return fmt.Sprintf("the folder of models %s is not there: the drive %s is not connected", e.Root, e.Volume)
+	}
+	return fmt.Sprintf("the folder of models %s is not there; if it is on a drive, connect it, else create the folder", e.Root)
+}
+
+// check reports whether Root is there, or may be made.
+func (s Store) check() error {
+	info, err := os.Stat(s.Root)
+	switch {
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("the folder of models: got the file %s, want a folder", s.Root)
+	case err == nil:
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the folder of models: %w", err)
+	}
+	if volume := volumeOf(s.Root); volume != "" {
+		if _, err := os.Stat(volume); errors.Is(err, fs.ErrNotExist) {
+			return &MissingRootError{s.Root, volume}
+		}
+	}
+	if !s.Create {
+		return &MissingRootError{Root: s.Root}
+	}
+	return nil
+}
+
+// volumeOf is the mount point that a path names by its place, where systems mount removable drives; empty for other paths.
+func volumeOf(path string) string {
+	parts := strings.Split(filepath.ToSlash(filepath.Clean(path)), "/")
+	for prefix, depth := range map[string]int{"/Volumes": 3, "/media": 4, "/run/media": 5, "/mnt": 3} {
+		if strings.HasPrefix(path, prefix+"/") && len(parts) >= depth {
+			return strings.Join(parts[:depth], "/")
+		}
+	}
+	return ""
+}
+
+// State is how far a model is.
+type State int
+
+// The states of a model.
+const (
+	Absent  State = iota // nothing of it is there
+	Partial              // a download stopped on the way
+	Unsure               // all files are there, and some were never verified or have changed since
+	Ready                // every byte was verified
+)
+
+func (s State) String() string {
+	return [...]string{"not installed", "partly downloaded", "not verified", "ready"}[s]
+}
+
+// Status is what a look at a model's folder tells; nothing was read but names, sizes, times and records.
+type Status struct {
+	ID         string
+	Dir        string
+	State      State
+	DoneBytes  int64 // on the disk, verified or on the way
+	TotalBytes int64
+	Changed    []string // files that were verified and are not what they were, or of another size than the manifest's
+}
+
+// Line says the status in words.
+func (s Status) Line() string {
+	switch {
+	case s.State == Partial:
+		return fmt.Sprintf("%s, %d %% of %.2f GB", s.State, s.DoneBytes*100/max(s.TotalBytes, 1), float64(s.TotalBytes)/1e9)
+	case len(s.Changed) > 0:
+		return fmt.Sprintf("%s: %s changed", s.State, strings.Join(s.Changed, ", "))
+	}
+	return s.State.String()
+}
+
+// Status looks at a model. The error is a *MissingRootError where the drive is not connected, or the system's.
+func (s Store) Status(m manifest.Manifest) (Status, error) {
+	st := Status{ID: m.ID, Dir: s.Dir(m.ID), TotalBytes: m.Bytes()}
+	if err := s.check(); err != nil {
+		return st, err
+	}
+	st.State, st.DoneBytes, st.Changed = look(st.Dir, m)
+	return st, nil
+}
+
+// LookAt is Status for a folder that is no Store's.
+func LookAt(dir string, m manifest.Manifest) Status {
+	st := Status{ID: m.ID, Dir: dir, TotalBytes: m.Bytes()}
+	st.State, st.DoneBytes, st.Changed = look(dir, m)
+	return st
+}
+
+// look judges a folder.
+func look(dir string, m manifest.Manifest) (state State, done int64, changed []string) {
+	r, err := readRecord(dir)
+	if err != nil {
+		r = record{} // a record that cannot be read vouches for nothing
+	}
+	verified, there := 0, 0
+	for _, f := range m.Files {
+		id, err := disk.IdentityOf(filepath.Join(dir, f.Name))
+		switch {
+		case err != nil:
+			done += fetch.PartialBytes(dir, f)
+			continue
+		case r.vouches(f, id):
+			verified++
+		case r.names(f.Name) || id.Bytes != f.Bytes:
+			changed = append(changed, f.Name)
+		}
+		there++
+		done += min(id.Bytes, f.Bytes)
+	}
+	switch {
+	case len(m.Files) == 0 || there == 0 && done == 0:
+		state = Absent
+	case verified == len(m.Files) && r.Checked:
+		state = Ready
+	case there == len(m.Files):
+		state = Unsure
+	default:
+		state = Partial
+	}
+	return state, done, changed
+}
+
+// open locks a model's folder and reads its record; where create is set it makes the folder first.
+func (s Store) open(m manifest.Manifest, create bool) (*folder, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	dir := s.Dir(m.ID)
+	if create {
+		if s.Create {
+			if err := os.MkdirAll(s.Root, 0o755); err != nil {
+				return nil, err
+			}
+		}
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	release, err := disk.Lock(dir)
+	if err != nil {
+		return nil, err
+	}
+	r, err := readRecord(dir)
+	if err != nil {
+		r = record{Version: recordVersion, Model: m.ID} // its files are verified again
+	}
+	return &folder{dir: dir, model: m, record: r, release: release}, nil
+}
+
+// folder is a model's folder under its lock.
+type folder struct {
+	dir     string
+	model   manifest.Manifest
+	record  record
+	release func() error
+}
+
+func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
