@@ -53,19 +53,24 @@ func (c *Checkpoint) Load(ctx context.Context, names []string, told func(done, t
 func (c *Checkpoint) populate(t Tensor, slice []byte) error {
 	supported, err := populateRead(slice)
 	if err == nil && !supported {
-		err = c.Guard(func() error {
-			var sum byte
-			for at := 0; at < len(slice); at += os.Getpagesize() {
-				sum += slice[at]
-			}
-			runtime.KeepAlive(sum)
-			return nil
-		})
+		err = c.touch(slice)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: tensor %s: cannot be read, want the %d bytes that the file had when it was opened: %w", t.File, t.Name, c.mappingOf(t).info.Size(), err)
 	}
 	return nil
+}
+
+// touch reads a byte of each page of a slice, which starts with a page.
+func (c *Checkpoint) touch(slice []byte) error {
+	return c.Guard(func() error {
+		var sum byte
+		for at := 0; at < len(slice); at += os.Getpagesize() {
+			sum += slice[at]
+		}
+		runtime.KeepAlive(sum)
+		return nil
+	})
 }
 
 // pages widens a slice of a mapping to whole pages. The kernel takes no other address; a mapping starts and ends with a page.

@@ -144,6 +144,14 @@ func TestCutFile(t *testing.T) {
 	if !errors.As(err, &fault) || fault.File != file || fault.Tensor != last.Name || fault.Offset < kept {
 		t.Errorf("guard: got %v (sum %d), want a fault in %s of %s", err, sum, last.Name, file)
 	}
+	fault = nil
+	if err := checkpoint.Touch(c, last); !errors.As(err, &fault) || fault.File != file || fault.Offset < kept {
+		t.Errorf("touch: got %v, want a fault in %s", err, file)
+	}
+	norm, _ := c.Tensor("language_model.model.layers.0.input_layernorm.weight")
+	if err := checkpoint.Touch(c, norm); err != nil {
+		t.Errorf("touch: the other file: got %v, want no error", err)
+	}
 	if err := c.Guard(func() error { return io.EOF }); err != io.EOF {
 		t.Errorf("guard: got %v, want the function's own error", err)
 	}

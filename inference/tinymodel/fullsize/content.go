@@ -136,9 +136,13 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, fmt.Errorf("fullsize: %s: got offset %d, want 0 or more", f.Name, off)
 	}
+	head, err := f.text()
+	if err != nil {
+		return 0, err
+	}
 	n := 0
-	if off < int64(len(f.head)) {
-		n = copy(p, f.head[off:])
+	if off < int64(len(head)) {
+		n = copy(p, head[off:])
 	}
 	i := sort.Search(len(f.tensors), func(i int) bool { return f.tensors[i].end > off+int64(n) })
 	for ; n < len(p) && i < len(f.tensors); i++ {

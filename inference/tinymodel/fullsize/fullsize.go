@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"pond/inference/tinymodel"
 )
@@ -28,8 +29,21 @@ type File struct {
 	Name  string
 	Bytes int64
 
-	head    []byte // the header of a weight file; the whole of any other
+	head    []byte                 // the header of a weight file; the whole of any other
+	late    func() ([]byte, error) // makes head when it is first wanted, where that takes long
+	once    sync.Once
+	lateErr error
 	tensors []array
+}
+
+// text is head, made if need be.
+func (f *File) text() ([]byte, error) {
+	f.once.Do(func() {
+		if f.late != nil {
+			f.head, f.lateErr = f.late()
+		}
+	})
+	return f.head, f.lateErr
 }
 
 // Real makes the checkpoint in the published form: ten files of the published sizes. config.json, generation_config.json,

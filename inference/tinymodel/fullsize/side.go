@@ -22,10 +22,6 @@ func sideFile(name string, text []byte) *File {
 
 // realSide makes the files beside the weights and the index.
 func realSide() ([]*File, error) {
-	tokenizer, err := realTokenizer()
-	if err != nil {
-		return nil, err
-	}
 	template, err := padded("chat_template.jinja", []byte(chatTemplate), realTemplateBytes)
 	if err != nil {
 		return nil, err
@@ -35,7 +31,7 @@ func realSide() ([]*File, error) {
 		sideFile("generation_config.json", []byte(realGeneration)),
 		sideFile("chat_template.jinja", template),
 		sideFile("tokenizer_config.json", realTokenizerConfig()),
-		sideFile("tokenizer.json", tokenizer),
+		{Name: "tokenizer.json", Bytes: realTokenizerBytes, late: realTokenizer}, // a second or more
 	}, nil
 }
 
