@@ -16,6 +16,7 @@ import (
 	"pond/inference/checkpoint/adopt"
 	"pond/inference/checkpoint/disk"
 	"pond/inference/checkpoint/manifest"
+	"pond/inference/checkpoint/store"
 )
 
 func newAdopt(s streams) *cobra.Command {
@@ -54,7 +55,7 @@ Exit codes: 2 a flag is wrong, 3 no copy was found or it is not whole, 4 a file 
 				home = "" // then only --from and the environment tell where to look
 			}
 			a := adoption{
-				s: s, model: m, dir: filepath.Join(settings.DefaultPaths().Models, m.ID), from: from,
+				s: s, model: m, store: store.Store{Root: settings.DefaultPaths().Models, Create: true}, from: from,
 				env: adopt.Environment{Home: home, Getenv: os.Getenv},
 			}
 			chosen := 0
@@ -106,7 +107,7 @@ func published(args []string) (manifest.Manifest, error) {
 type adoption struct {
 	s     streams
 	model manifest.Manifest
-	dir   string // Pond's folder of the model
+	store store.Store
 	from  string // where to look; empty: where tools keep models
 	env   adopt.Environment
 	mode  adopt.Mode
@@ -157,11 +158,14 @@ func (a adoption) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	c := found[0]
-	if err := os.MkdirAll(a.dir, 0o755); err != nil {
+	c, dir := found[0], a.store.Dir(a.model.ID)
+	if _, err := a.store.Status(a.model); err != nil { // the drive with the models may not be connected
 		return err
 	}
-	release, err := disk.Lock(a.dir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	release, err := disk.Lock(dir)
 	if err != nil {
 		return err
 	}
@@ -169,13 +173,17 @@ func (a adoption) run(ctx context.Context) (err error) {
 
 	fmt.Fprintf(a.s.out, "%s  %s\n", c.Tool, c.Dir)
 	progress := progressLine(a.s.err, "verifying")
-	out, err := adopt.Run(ctx, adopt.Job{Dir: a.dir, Candidate: c, Mode: a.mode, Report: func(p adopt.Progress) { progress(p.File, p.Done, p.Total) }})
+	out, err := adopt.Run(ctx, adopt.Job{
+		Dir: dir, Candidate: c, Mode: a.mode,
+		Report: func(p adopt.Progress) { progress(p.File, p.Done, p.Total) },
+		Done:   func(f manifest.File) error { return store.Note(dir, a.model, f) },
+	})
 	progress("", 0, 0)
 	for _, f := range out.Adopted {
 		fmt.Fprintf(a.s.out, "  verified  %s (%s)\n", f.Name, f.How)
 	}
 	for _, name := range out.Kept {
-		fmt.Fprintf(a.s.out, "  kept      %s (it is in %s already)\n", name, a.dir)
+		fmt.Fprintf(a.s.out, "  kept      %s (it is in %s already)\n", name, dir)
 	}
 	var mode *adopt.ModeError
 	if errors.As(err, &mode) {
@@ -187,23 +195,26 @@ func (a adoption) run(ctx context.Context) (err error) {
 	for _, r := range out.Rejected {
 		fmt.Fprintf(a.s.out, "  rejected  %s\n", r.Error())
 	}
-	missing := a.stillMissing(out.Missing)
+	missing := stillMissing(dir, out.Missing)
 	a.listMissing("  ", missing)
+	status := store.LookAt(dir, a.model)
 	switch {
+	case status.State == store.Ready:
+		fmt.Fprintf(a.s.out, "%s is ready in %s\n", a.model.ID, dir)
+		return nil
 	case len(out.Rejected) > 0:
 		return &exitError{exitBadModel, fmt.Errorf("model %s: %d of the files in %s have other bytes than were published; pond pull downloads them", a.model.ID, len(out.Rejected), c.Dir)}
 	case len(missing) > 0:
 		return &exitError{exitNoModel, fmt.Errorf("model %s: %d files are missing; pond pull downloads them", a.model.ID, len(missing))}
 	}
-	fmt.Fprintf(a.s.out, "%s is ready in %s\n", a.model.ID, a.dir)
-	return nil
+	return &exitError{exitNoModel, fmt.Errorf("model %s: %s; pond verify reads the files that were there before", a.model.ID, status.Line())}
 }
 
 // stillMissing leaves out what Pond's folder has from before.
-func (a adoption) stillMissing(missing []adopt.Lack) []adopt.Lack {
+func stillMissing(dir string, missing []adopt.Lack) []adopt.Lack {
 	var out []adopt.Lack
 	for _, l := range missing {
-		if info, err := os.Stat(filepath.Join(a.dir, l.Name)); err != nil || info.Size() != l.Bytes {
+		if info, err := os.Stat(filepath.Join(dir, l.Name)); err != nil || info.Size() != l.Bytes {
 			out = append(out, l)
 		}
 	}
