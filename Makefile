@@ -8,7 +8,7 @@ GUI_CC := $(shell command -v clang-19 2>/dev/null)
 GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
 GUI_TAGS = -tags migrated_fynedo$(if $(filter Linux,$(shell uname -s)),$(comma)x11)
 
-.PHONY: help run test build gui bench fuzz parity parity-mlx screenshot clean
+.PHONY: help run test build gui bench fuzz parity parity-mlx rehearsal screenshot clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,9 @@ parity: ## make the reference records again with transformers (PyTorch, CPU)
 parity-mlx: ## make the reference records again with mlx-lm on the CPU
 	@scripts/install.sh parity
 	@parity/run.sh mlx
+
+rehearsal: ## pull, kill, resume, verify, load and decode a made-up model of the full size: 25 GB of disk (ARGS="-dir DIR")
+	@CGO_ENABLED=0 $(GO) run ./scripts/rehearsal $(ARGS)
 
 screenshot: ## show the window under Xvfb and write build/pond.png
 	@scripts/screenshot.sh

@@ -21,6 +21,7 @@ type layer struct {
 var layers = []layer{
 	{".", []string{"app/...", "server", "inference/...", "assets"}},
 	{"scripts/fullsize", []string{"inference/tinymodel/fullsize"}},
+	{"scripts/rehearsal", []string{"inference/..."}},
 	{"scripts/...", nil},
 	{"parity", nil}, // tests only
 	{"packaging/...", nil},
