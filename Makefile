@@ -8,7 +8,7 @@ GUI_CC := $(shell command -v clang-19 2>/dev/null)
 GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
 GUI_TAGS = -tags migrated_fynedo$(if $(filter Linux,$(shell uname -s)),$(comma)x11)
 
-.PHONY: help run test build gui bench fuzz parity parity-mlx rehearsal screenshot clean
+.PHONY: help run test build gui bench bench-pull test-faults fuzz parity parity-mlx rehearsal screenshot clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,12 @@ gui: ## build/pond with the window: needs a C compiler and, on Linux, X11 and Op
 
 bench: ## decode and prefill speed of the demo model, and the time from start to the first token
 	@CGO_ENABLED=0 $(GO) test -run '^$$' -bench Demo -benchtime 3x ./inference
+
+bench-pull: ## rate and memory of the downloader on loopback, with hashing, without, and beside curl (BYTES=4000000000)
+	@POND_BENCH_BYTES=$(or $(BYTES),4000000000) CGO_ENABLED=0 $(GO) test ./inference/checkpoint/fetch -run TestBenchPull -count 1 -timeout 60m -v
+
+test-faults: ## the downloader under 1,000 random schedules of faults and 100 kills, over a model of 64 MB
+	@scripts/faults.sh
 
 fuzz: ## every fuzz target for FUZZTIME (default 10m); FUZZ=word picks by file or name
 	@scripts/fuzz.sh

@@ -15,7 +15,7 @@ now, up to which context, and what the need is made of. It loads nothing and cha
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			m := app.ThisMachine()
-			app.Diagnose(m, app.Executors(m), catalog()).Write(s.out)
+			app.Diagnose(m, app.Executors(m), catalog(s)).Write(s.out)
 			return nil
 		},
 	}

@@ -42,17 +42,17 @@ func files(m app.Model) fs.FS {
 }
 
 // inspected finds the model that an inspecting command was pointed at.
-func inspected(name string) (app.Model, error) {
+func inspected(s streams, name string) (app.Model, error) {
 	chosen, err := loadSettings()
 	if err != nil {
 		return app.Model{}, err
 	}
-	return findModel(name, chosen)
+	return findModel(s, name, chosen)
 }
 
 // openTokenizer reads the tokenizer of a model and nothing else of it.
-func openTokenizer(name string) (*tokenizer.Tokenizer, error) {
-	m, err := inspected(name)
+func openTokenizer(s streams, name string) (*tokenizer.Tokenizer, error) {
+	m, err := inspected(s, name)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func newInspectTokens(s streams) *cobra.Command {
 		Short: "Show the tokens of a text, one a line: id, and the bytes it stands for",
 		Args:  oneArg("one text, in quotes"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			t, err := openTokenizer(model)
+			t, err := openTokenizer(s, model)
 			if err != nil {
 				return err
 			}
@@ -131,7 +131,7 @@ prints the text that the model is given. It needs no model unless --tokens is gi
 				fmt.Fprintln(s.out)
 				return nil
 			}
-			t, err := openTokenizer(model)
+			t, err := openTokenizer(s, model)
 			if err != nil {
 				return err
 			}
@@ -161,7 +161,7 @@ func newInspectTensors(s streams) *cobra.Command {
 		Short: "List the tensors of a model",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			m, err := inspected(model)
+			m, err := inspected(s, model)
 			if err != nil {
 				return err
 			}

@@ -2,13 +2,16 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,13 +22,15 @@ import (
 
 	"pond/app"
 	"pond/app/settings"
+	"pond/inference/checkpoint/badhub"
+	"pond/inference/checkpoint/manifest"
 	"pond/inference/tinymodel"
 )
 
 // TestMain lets the scripts run this test binary as pond.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"pond": func() { os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})) },
+		"pond": func() { os.Exit(run(os.Args[1:], scriptStreams())) },
 	})
 }
 
@@ -43,14 +48,14 @@ func TestCommands(t *testing.T) {
 		},
 		Condition: func(name string) (bool, error) {
 			if name == "demo" {
-				_, err := catalog().Find(app.DemoModel)
+				_, err := catalog(streams{}).Find(app.DemoModel)
 				return err == nil, nil
 			}
 			return false, fmt.Errorf("got condition %s, want demo", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"settings": scriptSettings, "exits": scriptExits, "tinymodel": scriptTinyModel, "truncate": scriptTruncate,
-			"sigterm": scriptSIGTERM, "taken": scriptTaken, "freeport": scriptFreePort, "ask": scriptAsk,
+			"sigterm": scriptSIGTERM, "taken": scriptTaken, "freeport": scriptFreePort, "ask": scriptAsk, "hub": scriptHub, "awaitfile": scriptAwaitFile,
 		},
 	})
 }
@@ -139,4 +144,51 @@ func scriptAsk(ts *testscript.TestScript, neg bool, args []string) {
 	if bad := answer.StatusCode >= 400; bad != neg {
 		ts.Fatalf("got status %s", answer.Status)
 	}
+}
+
+// scriptModels is the variable by which a script tells the program under test of a model smaller than the real one: manifests as JSON.
+const scriptModels = "POND_TEST_MODELS"
+
+func scriptStreams() streams {
+	s := streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	if text := os.Getenv(scriptModels); text != "" {
+		if err := json.Unmarshal([]byte(text), &s.models); err != nil {
+			panic(err)
+		}
+	}
+	return s
+}
+
+// scriptHub: hub [corrupt] publishes the golden tiny model as the full one, for as long as the script runs, and points the program to it.
+// With corrupt, the hub sends other bytes than it should.
+func scriptHub(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs("published")
+	ts.Check(tinymodel.Write(dir, tinymodel.Tiny))
+	names := []string{"config.json", "generation_config.json", "chat_template.jinja", "tokenizer_config.json", "tokenizer.json", "model.safetensors"}
+	files := map[string]badhub.Content{}
+	for _, name := range names {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		ts.Check(err)
+		files[name] = badhub.Bytes(data)
+	}
+	hub := badhub.Of(files)
+	if len(args) > 0 && args[0] == "corrupt" {
+		hub.Misbehave(func(badhub.Ask) badhub.Act { return badhub.Act{Kind: badhub.Corrupt} })
+	}
+	server := httptest.NewServer(hub)
+	ts.Defer(server.Close)
+	text, err := json.Marshal([]manifest.Manifest{manifest.Demo(), hub.Manifest(app.FullModel, names, "owner/model")})
+	ts.Check(err)
+	ts.Setenv(scriptModels, string(text))
+	ts.Setenv("HF_ENDPOINT", server.URL)
+}
+
+// scriptAwaitFile: awaitfile FILE waits until a program in the background has made a file.
+func scriptAwaitFile(ts *testscript.TestScript, _ bool, args []string) {
+	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+	}
+	ts.Fatalf("%s was not made", args[0])
 }

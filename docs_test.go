@@ -40,7 +40,7 @@ func TestVersionsAgree(t *testing.T) {
 
 // TestExitCodesAreDocumented: README.md has a row for every exit code and for no other.
 func TestExitCodesAreDocumented(t *testing.T) {
-	want := map[int]bool{exitOK: true, exitFailed: true, exitUsage: true, exitNoModel: true, exitBadModel: true, exitAddress: true, exitExecutor: true, exitMemory: true, exitInterrupted: true}
+	want := map[int]bool{exitOK: true, exitFailed: true, exitUsage: true, exitNoModel: true, exitBadModel: true, exitAddress: true, exitExecutor: true, exitMemory: true, exitSources: true, exitSpace: true, exitFolder: true, exitInterrupted: true}
 	got := map[int]bool{}
 	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \|`).FindAllStringSubmatch(read(t, "README.md"), -1) {
 		code, err := strconv.Atoi(row[1])

@@ -54,7 +54,7 @@ func (f *engineFlags) config(s streams) (app.Config, error) {
 	if f.context < 0 {
 		return app.Config{}, usageError("--context: got %d tokens, want at least 1", f.context)
 	}
-	model, err := findModel(f.model, chosen)
+	model, err := findModel(s, f.model, chosen)
 	if err != nil {
 		return app.Config{}, err
 	}
@@ -100,19 +100,19 @@ func withCode(err error) error {
 func loadSettings() (settings.Settings, error) { return settings.Load(settings.DefaultPaths().File) }
 
 // catalog finds models where this user keeps them, and the built-in one.
-func catalog() app.Catalog {
-	return app.Catalog{ModelsDir: settings.DefaultPaths().Models, Demo: assets.Demo()}
+func catalog(s streams) app.Catalog {
+	return app.Catalog{ModelsDir: settings.DefaultPaths().Models, Demo: assets.Demo(), Known: s.known()}
 }
 
 // findModel finds a model by what the user wrote, or else chose in the settings.
-func findModel(name string, chosen settings.Settings) (app.Model, error) {
+func findModel(s streams, name string, chosen settings.Settings) (app.Model, error) {
 	if name == "" {
 		name = chosen.Model
 	}
-	m, err := catalog().Find(name)
+	m, err := catalog(s).Find(name)
 	var missing *app.MissingModelError
 	if errors.As(err, &missing) {
 		return m, &exitError{exitNoModel, err}
 	}
-	return m, err
+	return m, withCode(err)
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"pond/inference/checkpoint/manifest"
 )
 
 // Exit codes. Scripts may rely on them; README.md lists them and a test compares.
@@ -28,6 +30,9 @@ const (
 	exitAddress     = 5   // the endpoint cannot be served at the address: taken, not this machine's, or open to others without a key
 	exitExecutor    = 6   // the executor does not run on this machine or in this build
 	exitMemory      = 7   // the model, or the context asked for, does not fit into memory
+	exitSources     = 8   // no source delivers the model's files
+	exitSpace       = 9   // the disk is full
+	exitFolder      = 10  // the folder of models is not there, in use by another pond, or fails
 	exitInterrupted = 130 // stopped by Ctrl-C or SIGTERM in the middle of its work
 )
 
@@ -49,10 +54,19 @@ type streams struct {
 	in  io.Reader
 	out io.Writer
 	err io.Writer
+
+	models []manifest.Manifest // what Pond knows of models; nil: all that it was built with. Tests know smaller ones
+}
+
+func (s streams) known() []manifest.Manifest {
+	if s.models != nil {
+		return s.models
+	}
+	return manifest.All()
 }
 
 func main() {
-	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }
 
 // run executes one command line and returns its exit code. SIGTERM asks every command to end in order; commands decide about
@@ -97,7 +111,7 @@ otherwise serves its OpenAI-compatible endpoint on http://127.0.0.1:11535/v1.`,
 	root.SetErr(s.err)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{exitUsage, err} })
-	root.AddCommand(newServe(s), newChat(s), newAdopt(s), newInspect(s), newDoctor(s), newVersion(s))
+	root.AddCommand(newServe(s), newChat(s), newAdopt(s), newInspect(s), newDoctor(s), newVersion(s), newPull(s), newVerify(s), newList(s), newRemove(s))
 	root.SetHelpCommand(&cobra.Command{Use: "help [command]", Short: "Explain a command", RunE: func(cmd *cobra.Command, args []string) error {
 		found, rest, err := root.Find(args)
 		if err == nil {

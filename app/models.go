@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"pond/inference/checkpoint/adopt"
+	"pond/inference/checkpoint/manifest"
+	"pond/inference/checkpoint/store"
 )
 
 // The model ids of the wire: the demo model that is built in, and the one Pond is made for.
@@ -55,8 +57,36 @@ func (e *MissingModelError) Error() string { return fmt.Sprintf("model %s: %s", 
 
 // Catalog finds models by name.
 type Catalog struct {
-	ModelsDir string // installed models, one folder each, named by id
-	Demo      fs.FS  // files of the built-in model
+	ModelsDir string              // installed models, one folder each, named by id
+	Demo      fs.FS               // files of the built-in model
+	Known     []manifest.Manifest // models whose files are known: of these only a ready one is found
+}
+
+// ready fails for a model whose files are known and are not all verified. A folder that no pull and no adoption made is the user's own
+// affair, unless it lies where Pond keeps models.
+func (c Catalog) ready(id, dir string, own bool) error {
+	for _, m := range c.Known {
+		if m.ID != id || len(m.Sources) == 0 {
+			continue
+		}
+		if !own && !store.Keeps(dir) {
+			return nil
+		}
+		switch st := store.LookAt(dir, m); st.State {
+		case store.Ready:
+			return nil
+		case store.Unsure:
+			return &OpenError{id, fmt.Errorf("%s; pond verify reads every byte and says what is wrong", st.Line())}
+		case store.Partial:
+			return &MissingModelError{id, st.Line() + "; pond pull goes on from there"}
+		default:
+			if err := (store.Store{Root: c.ModelsDir, Create: true}).Check(); own && err != nil {
+				return &MissingModelError{id, err.Error()}
+			}
+			return &MissingModelError{id, fmt.Sprintf("not installed (looked in %s); pond pull downloads it (%.1f GB)", dir, float64(m.Bytes())/1e9)}
+		}
+	}
+	return nil
 }
 
 // Find turns what a user wrote into a model: an id, or a folder (anything with a path separator, or ".").
@@ -75,9 +105,13 @@ func (c Catalog) Find(name string) (Model, error) {
 		if err := complete(os.DirFS(dir)); err != nil {
 			return Model{}, &MissingModelError{name, fmt.Sprintf("no model in this folder (%v)", err)}
 		}
-		return Model{ID: strings.ToLower(filepath.Base(dir)), Dir: dir}, nil
+		id := strings.ToLower(filepath.Base(dir))
+		return Model{ID: id, Dir: dir}, c.ready(id, dir, false)
 	}
 	dir := filepath.Join(c.ModelsDir, name)
+	if err := c.ready(name, dir, true); err != nil {
+		return Model{}, err
+	}
 	if err := complete(os.DirFS(dir)); err != nil {
 		if err := (Model{Dir: dir}).unchanged(); err != nil {
 			return Model{}, &MissingModelError{name, err.Error()}

@@ -44,8 +44,8 @@ func (e *MissingRootError) Error() string {
 	return fmt.Sprintf("the folder of models %s is not there; if it is on a drive, connect it, else create the folder", e.Root)
 }
 
-// check reports whether Root is there, or may be made.
-func (s Store) check() error {
+// Check reports whether Root is there, or may be made. The error is a *MissingRootError, or the system's.
+func (s Store) Check() error {
 	info, err := os.Stat(s.Root)
 	switch {
 	case err == nil && !info.IsDir():
@@ -64,6 +64,22 @@ func (s Store) check() error {
 		return &MissingRootError{Root: s.Root}
 	}
 	return nil
+}
+
+// FreeBytes is the space on the disk that Root lies on, or will.
+func (s Store) FreeBytes() (int64, error) {
+	dir, err := filepath.Abs(s.Root)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		free, err := disk.Free(dir)
+		up := filepath.Dir(dir)
+		if !errors.Is(err, fs.ErrNotExist) || up == dir {
+			return free, err
+		}
+		dir = up
+	}
 }
 
 // volumeOf is the mount point that a path names by its place, where systems mount removable drives; empty for other paths.
@@ -116,7 +132,7 @@ func (s Status) Line() string {
 // Status looks at a model. The error is a *MissingRootError where the drive is not connected, or the system's.
 func (s Store) Status(m manifest.Manifest) (Status, error) {
 	st := Status{ID: m.ID, Dir: s.Dir(m.ID), TotalBytes: m.Bytes()}
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return st, err
 	}
 	st.State, st.DoneBytes, st.Changed = look(st.Dir, m)
@@ -128,6 +144,16 @@ func LookAt(dir string, m manifest.Manifest) Status {
 	st := Status{ID: m.ID, Dir: dir, TotalBytes: m.Bytes()}
 	st.State, st.DoneBytes, st.Changed = look(dir, m)
 	return st
+}
+
+// Keeps reports whether a folder is or was Pond's: it has a record, or a download on the way.
+func Keeps(dir string) bool {
+	for _, name := range []string{RecordName, disk.LockName} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // look judges a folder.
@@ -166,7 +192,7 @@ func look(dir string, m manifest.Manifest) (state State, done int64, changed []s
 
 // open locks a model's folder and reads its record; where create is set it makes the folder first.
 func (s Store) open(m manifest.Manifest, create bool) (*folder, error) {
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, err
 	}
 	dir := s.Dir(m.ID)
