@@ -1,11 +1,12 @@
 #!/bin/sh
 # Rebuild the demo model: teacher text -> tokenizer -> rows -> training, 4-bit files, figures -> independent check.
 # Needs one NVIDIA GPU (80 GB or more for the default batch) and Python with the packages of requirements.txt.
-# usage: run.sh WORKDIR [training seconds]
+# usage: run.sh WORKDIR [training seconds] [scale of the dialogue data]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 work=$1
 seconds=${2:-1000}
+scale=${3:-1.0}
 mkdir -p "$work/teacher" "$work/model" "$work/run"
 python3 -m pip install -q -r "$here/requirements.txt"
 cd "$here"
@@ -16,7 +17,7 @@ fi
 cp "$here/../chat_template.jinja" "$work/model/"
 python3 data.py tokenizer --teacher "$work/teacher" --model "$work/model"
 python3 shape.py "$work/model"
-python3 data.py pack --teacher "$work/teacher" --model "$work/model" --out "$work/rows.bin"
+python3 data.py pack --teacher "$work/teacher" --model "$work/model" --out "$work/rows.bin" --scale "$scale"
 python3 train.py --rows "$work/rows.bin" --model "$work/model" --out "$work/run" --seconds "$seconds" --compile
 cp "$work"/run/*.safetensors "$work"/run/model.safetensors.index.json "$work/model/"
 python3 verify.py --model "$work/model" --out "$work/run/verify-report.json"
