@@ -68,8 +68,7 @@ func (s *Server) readBody(c echo.Context) ([]byte, error) {
 	if r.ContentLength > s.options.BodyLimit {
 		return nil, &http.MaxBytesError{Limit: s.options.BodyLimit}
 	}
-	control := http.NewResponseController(c.Response().Writer)
-	control.SetReadDeadline(time.Now().Add(s.bodyTimeout))
+	http.NewResponseController(c.Response().Writer).SetReadDeadline(time.Now().Add(s.bodyTimeout))
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response().Writer, r.Body, s.options.BodyLimit))
 	var long *http.MaxBytesError
 	switch {
@@ -78,8 +77,7 @@ func (s *Server) readBody(c echo.Context) ([]byte, error) {
 	case err != nil: // cut off, or badly framed
 		return nil, refuse(http.StatusBadRequest, "invalid_body", "the body: %v", err)
 	}
-	// A deadline left behind would end the watch for a client that leaves, and with it the answer.
-	control.SetReadDeadline(time.Time{})
+	// At the body's end net/http takes the deadline back, before it begins to watch for a client that leaves.
 	return body, nil
 }
 

@@ -143,6 +143,14 @@ func TestClientToolRoundTrip(t *testing.T) {
 	if err := json.Unmarshal([]byte(call.Function.Arguments), &arguments); err != nil || call.Function.Name != "get_weather" || !strings.Contains(arguments.City, "Oslo") {
 		t.Errorf("got call %s(%s), %v", call.Function.Name, call.Function.Arguments, err)
 	}
+	p.StreamOptions = sdk.ChatCompletionStreamOptionsParam{}
+	whole, err := c.Chat.Completions.New(ctx, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if calls := whole.Choices[0].Message.ToolCalls; len(calls) != 1 || calls[0].Function.Arguments != call.Function.Arguments || whole.Usage.CompletionTokens != folded.Usage.CompletionTokens {
+		t.Errorf("not streamed: got %s, want the call of the stream", whole.RawJSON())
+	}
 	p.Messages = append(p.Messages, message.ToParam(), sdk.ToolMessage("Rain, 7 degrees.", call.ID))
 	answer, err := c.Chat.Completions.New(ctx, p)
 	if err != nil {
