@@ -34,7 +34,7 @@ type Diagnosis struct {
 	Machine   Machine
 	Executors []ExecutorStatus
 	Models    []Model // that can be opened now
-	ModelsDir string
+	NoFull    error   // why the full model cannot be opened; nil when it can
 	Full      Fit
 	Demo      Fit
 }
@@ -48,7 +48,8 @@ type Fit struct {
 
 // Diagnose puts together what was found.
 func Diagnose(m Machine, executors []ExecutorStatus, c Catalog) Diagnosis {
-	d := Diagnosis{Build: Build(), Machine: m, Executors: executors, Models: c.List(), ModelsDir: c.ModelsDir}
+	d := Diagnosis{Build: Build(), Machine: m, Executors: executors, Models: c.List()}
+	_, d.NoFull = c.Find(FullModel)
 	executor := inference.Host
 	for _, e := range executors {
 		if e.Name == string(inference.Metal) && e.Available {
@@ -78,10 +79,8 @@ func (d Diagnosis) Write(w io.Writer) {
 	for _, e := range d.Executors {
 		row("executor", "%-9s%s: %s", e.Name, yes(e.Available), e.Why)
 	}
-	installed := false
 	for _, found := range d.Models {
 		row("model", "%s (%s)", found.ID, found.Where())
-		installed = installed || found.ID == FullModel
 	}
 	fitRows := func(key string, f Fit) {
 		row(key, "%s", f.line())
@@ -92,8 +91,8 @@ func (d Diagnosis) Write(w io.Writer) {
 		}
 	}
 	fitRows("full model", d.Full)
-	if !installed {
-		row("", "%s is not installed; its folder would be %s", FullModel, d.ModelsDir)
+	if d.NoFull != nil {
+		row("", "%v", d.NoFull)
 	}
 	fitRows("demo model", d.Demo)
 }

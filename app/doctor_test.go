@@ -24,7 +24,7 @@ func TestDiagnosis(t *testing.T) {
 		"model       pond-demo (built in)\n",
 		"full model  no: needs a Mac with 32 GB of memory, and this Mac has 24 GB: it takes ",
 		"  19.5 GB  weights, mapped\n",
-		"qwen3.6-35b-a3b is not installed; its folder would be " + c.ModelsDir,
+		"model qwen3.6-35b-a3b: not installed (looked in " + c.ModelsDir,
 		"demo model  yes: up to ",
 		"  left free for the system\n",
 	} {

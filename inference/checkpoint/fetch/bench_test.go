@@ -73,7 +73,7 @@ func TestBenchPull(t *testing.T) {
 	} else {
 		t.Log("curl is not installed; its row is missing")
 	}
-	rates, peaks := map[string][]float64{}, map[string]int64{}
+	rates, cpu, peaks := map[string][]float64{}, map[string][]float64{}, map[string]int64{}
 	for round := range rounds {
 		for i := range ways {
 			way := ways[(i+round)%len(ways)]
@@ -96,20 +96,21 @@ func TestBenchPull(t *testing.T) {
 				t.Fatalf("%s: %v\n%s", way, err, text)
 			}
 			rates[way] = append(rates[way], float64(size)/1e6/took.Seconds())
+			cpu[way] = append(cpu[way], (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()/float64(size)*1e9)
 			if u, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
 				peaks[way] = max(peaks[way], int64(u.Maxrss)<<10)
 			}
 			must(t, os.RemoveAll(dir))
 		}
 	}
-	median := func(way string) float64 {
-		r := slices.Sorted(slices.Values(rates[way]))
+	median := func(values []float64) float64 {
+		r := slices.Sorted(slices.Values(values))
 		return r[len(r)/2]
 	}
 	for _, way := range ways {
-		fmt.Printf("%-18s median %7.1f MB/s, peak memory %5.1f MB, runs %.1f\n", way, median(way), float64(peaks[way])/1e6, rates[way])
+		fmt.Printf("%-18s median %7.1f MB/s, %4.2f s of processor a GB, peak memory %5.1f MB, runs %.1f\n", way, median(rates[way]), median(cpu[way]), float64(peaks[way])/1e6, rates[way])
 	}
-	share := median("pond") / median("pond, hashing off")
+	share := median(rates["pond"]) / median(rates["pond, hashing off"])
 	fmt.Printf("with hashing: %.1f %% of the rate without\n", 100*share)
 	if share < 0.9 {
 		t.Errorf("got %.1f %% of the rate with hashing off, want at least 90", 100*share)

@@ -154,7 +154,7 @@ func TestKill(t *testing.T) {
 			t.Errorf("got %d bytes sent again after %d kills, want at most %d: a chunk of %d for each of %d connections", again, killed, limit, chunk, connections)
 		}
 	}
-	t.Logf("%d kills over %d bytes: at most %d bytes again a kill on average of a download, the bound is %d", kills, size, worst, connections*chunk)
+	t.Logf("%d kills over %d bytes: a kill cost at most %d bytes (mean of a download), the bound is %d", kills, size, worst, connections*chunk)
 }
 
 // serveRole serves a pattern until its standard input ends.

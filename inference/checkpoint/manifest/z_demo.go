@@ -4,5 +4,14 @@ package manifest
 
 // Demo is the model that is built into Pond, as it lies in assets/demo.
 func Demo() Manifest {
-	return Manifest{ID: "pond-demo", Files: []File{}}
+	return Manifest{ID: "pond-demo", Files: []File{
+		{"chat_template.jinja", 7764, mustDigest("e84f32a23fdda27689f868aa4a1a5621f41133e51a48d7f3efcbea2839574259")},
+		{"config.json", 6337, mustDigest("22af41d90b53ab307fb15c96fbf89270746965ba6ce00d750f087c555ec52fc4")},
+		{"generation_config.json", 194, mustDigest("894eb527ca5a3ddcff52bdd664b9523714104dd5ee9c809fb98385041b91039a")},
+		{"model-00001-of-00002.safetensors", 15731163, mustDigest("2bc602bb1a0ad7863bbeccdfe219f1e61e76df8bd9b0c81841c104dd6808354d")},
+		{"model-00002-of-00002.safetensors", 15715569, mustDigest("48149e427b1c6321e12f9eff16a7a6700d85de8c22a9d8330d84058adc18ceea")},
+		{"model.safetensors.index.json", 37710, mustDigest("e97281276f11bc247312a2e453985e8a48d5117dacfd031875db16a171807f7f")},
+		{"tokenizer.json", 269028, mustDigest("139de1f81ac41dd02b431053e7ffdc74cb58869a2798f0d3b5d33aee45c0eebd")},
+		{"tokenizer_config.json", 7026, mustDigest("a3bb2a91f15b430103e3505f503e11a4fa274238f9b84582c0f732bc2adafdc5")},
+	}}
 }
