@@ -96,7 +96,7 @@ func TestBenchPull(t *testing.T) {
 				t.Fatalf("%s: %v\n%s", way, err, text)
 			}
 			rates[way] = append(rates[way], float64(size)/1e6/took.Seconds())
-			cpu[way] = append(cpu[way], (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()/float64(size)*1e9)
+			cpu[way] = append(cpu[way], (c.ProcessState.UserTime()+c.ProcessState.SystemTime()).Seconds()/float64(size)*1e9)
 			if u, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
 				peaks[way] = max(peaks[way], int64(u.Maxrss)<<10)
 			}
