@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"pond/app/settings"
 	"pond/inference/checkpoint/adopt"
 	"pond/inference/checkpoint/disk"
 	"pond/inference/checkpoint/manifest"
@@ -20,11 +18,12 @@ import (
 )
 
 func newAdopt(s streams) *cobra.Command {
+	var place modelFlags
 	var from string
 	var list bool
 	modes := map[adopt.Mode]*bool{adopt.InPlace: new(bool), adopt.Clone: new(bool), adopt.Link: new(bool), adopt.Copy: new(bool)}
 	cmd := &cobra.Command{
-		Use:   "adopt [MODEL]",
+		Use:   "adopt",
 		Short: "Use a copy of the model that another tool downloaded",
 		Long: `Looks for the model's files in the cache of Hugging Face, in the folders of LM Studio and oMLX, or in --from DIR, verifies every byte
 against the published digests, and makes them Pond's without a second download. How is your choice:
@@ -36,28 +35,19 @@ against the published digests, and makes them Pond's without a second download. 
 
 Without a choice it only lists what it finds. Nothing of the other tool is changed. What is missing afterwards is named; pond pull downloads it.
 
-MODEL is qwen3.6-35b-a3b unless said otherwise.
-
-Exit codes: 2 a flag is wrong, 3 no copy was found or it is not whole, 4 a file has wrong bytes, 130 stopped by Ctrl-C.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageError("%s: got %d arguments, want at most one model", cmd.CommandPath(), len(args))
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			m, err := published(args)
+Exit codes: 2 a flag is wrong, 3 no copy was found or it is not whole, 4 a file has wrong bytes, 9 the disk is full, 10 the folder of models is not there
+or in use, 130 stopped by Ctrl-C.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := place.manifest(s)
 			if err != nil {
 				return err
 			}
-			home, err := os.UserHomeDir()
-			if err != nil {
-				home = "" // then only --from and the environment tell where to look
+			if builtIn(m) {
+				fmt.Fprintf(s.out, "%s is built into Pond; there is nothing to adopt\n", m.ID)
+				return nil
 			}
-			a := adoption{
-				s: s, model: m, store: store.Store{Root: settings.DefaultPaths().Models, Create: true}, from: from,
-				env: adopt.Environment{Home: home, Getenv: os.Getenv},
-			}
+			a := adoption{s: s, model: m, store: place.store(), from: from, env: toolEnvironment()}
 			chosen := 0
 			for mode, given := range modes {
 				if *given {
@@ -78,6 +68,7 @@ Exit codes: 2 a flag is wrong, 3 no copy was found or it is not whole, 4 a file 
 			return a.run(ctx)
 		},
 	}
+	place.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&from, "from", "", "a folder that holds the files, or folders of models in any tool's layout (default: where the tools keep theirs)")
 	flags.BoolVar(&list, "list", false, "only list what is found and what is missing")
@@ -88,19 +79,23 @@ Exit codes: 2 a flag is wrong, 3 no copy was found or it is not whole, 4 a file 
 	return cmd
 }
 
-// published finds the manifest of the model that the arguments name; one that is published, because nobody else has the others.
-func published(args []string) (manifest.Manifest, error) {
-	var ids []string
-	for _, m := range manifest.All() {
-		if len(m.Sources) == 0 {
-			continue
-		}
-		if len(args) == 0 || args[0] == m.ID {
-			return m, nil
-		}
-		ids = append(ids, m.ID)
+// toolEnvironment is where other tools of this user look for their folders.
+func toolEnvironment() adopt.Environment {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // then the environment's folders alone are known
 	}
-	return manifest.Manifest{}, &exitError{exitNoModel, fmt.Errorf("model %s: other tools have no such model, want %s", args[0], strings.Join(ids, " or "))}
+	return adopt.Environment{Home: home, Getenv: os.Getenv}
+}
+
+// adoptable says in one line that another tool has files of a model already; empty when none has.
+func adoptable(m manifest.Manifest) string {
+	found := adopt.Search(toolEnvironment(), m)
+	if len(found) == 0 {
+		return ""
+	}
+	c := found[0]
+	return fmt.Sprintf("%s has %s of it already in %s; pond adopt uses that", c.Tool, gigabytes(c.Bytes()), c.Dir)
 }
 
 // adoption is one run of the command.
@@ -160,25 +155,25 @@ func (a adoption) run(ctx context.Context) (err error) {
 	}
 	c, dir := found[0], a.store.Dir(a.model.ID)
 	if _, err := a.store.Status(a.model); err != nil { // the drive with the models may not be connected
-		return err
+		return storeError(err)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	release, err := disk.Lock(dir)
 	if err != nil {
-		return err
+		return storeError(err)
 	}
 	defer func() { err = errors.Join(err, release()) }()
 
 	fmt.Fprintf(a.s.out, "%s  %s\n", c.Tool, c.Dir)
-	progress := progressLine(a.s.err, "verifying")
+	show := &pulling{out: a.s.err, terminal: isTerminal(a.s.err), now: time.Now, total: c.Bytes()}
 	out, err := adopt.Run(ctx, adopt.Job{
 		Dir: dir, Candidate: c, Mode: a.mode,
-		Report: func(p adopt.Progress) { progress(p.File, p.Done, p.Total) },
+		Report: func(p adopt.Progress) { show.verifying(p.Done, p.Total) },
 		Done:   func(f manifest.File) error { return store.Note(dir, a.model, f) },
 	})
-	progress("", 0, 0)
+	show.clear()
 	for _, f := range out.Adopted {
 		fmt.Fprintf(a.s.out, "  verified  %s (%s)\n", f.Name, f.How)
 	}
@@ -189,8 +184,12 @@ func (a adoption) run(ctx context.Context) (err error) {
 	if errors.As(err, &mode) {
 		return fmt.Errorf("%w; --in-place and --copy work on any disk", err)
 	}
-	if err != nil {
-		return err
+	var space *adopt.SpaceError
+	switch {
+	case errors.As(err, &space):
+		return &exitError{exitSpace, err}
+	case err != nil:
+		return storeError(err)
 	}
 	for _, r := range out.Rejected {
 		fmt.Fprintf(a.s.out, "  rejected  %s\n", r.Error())
@@ -227,18 +226,4 @@ func gigabytes(n int64) string {
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 	}
 	return fmt.Sprintf("%.2f GB", float64(n)/1e9)
-}
-
-// progressLine shows on a terminal how far a long work is, on one line; a name of nothing wipes it.
-func progressLine(out io.Writer, what string) func(name string, done, total int64) {
-	if !isTerminal(out) {
-		return func(string, int64, int64) {}
-	}
-	return func(name string, done, total int64) {
-		if name == "" || total <= 0 {
-			fmt.Fprint(out, "\r\x1b[K")
-			return
-		}
-		fmt.Fprintf(out, "\r%s %s: %s of %s, %d %%\x1b[K", what, name, gigabytes(done), gigabytes(total), done*100/total)
-	}
 }

@@ -76,6 +76,11 @@ func pull(ctx context.Context, s streams, at store.Store, m manifest.Manifest, o
 		room = gigabytes(free) + " free"
 	}
 	fmt.Fprintf(s.out, "%s: %s, %s to come, %s in %s\n", m.ID, gigabytes(m.Bytes()), gigabytes(m.Bytes()-before.DoneBytes), room, before.Dir)
+	if before.State == store.Absent {
+		if hint := adoptable(m); hint != "" {
+			fmt.Fprintln(s.out, hint)
+		}
+	}
 	show := &pulling{out: s.err, terminal: isTerminal(s.err), now: time.Now, total: m.Bytes()}
 	o.Report, o.Verifying = show.event, show.verifying
 	err = at.Pull(ctx, m, o)
