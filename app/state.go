@@ -115,6 +115,14 @@ func (s State) Line() string {
 	return "Stopped"
 }
 
+// MemoryNote is what to know of the memory, in a few words; empty when there is room.
+func (s State) MemoryNote() string {
+	if s.Pressure != memgate.Normal {
+		return "memory is short (" + s.Pressure.String() + ")"
+	}
+	return s.Memory
+}
+
 // Endpoint is the base URL for clients.
 func (s State) Endpoint() string { return Endpoint(s.Address) }
 

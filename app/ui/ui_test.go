@@ -54,6 +54,11 @@ func TestWindowFollowsState(t *testing.T) {
 	if got := u.window.detail.Text; got != "Model pond-demo · host exact · 4096 tokens of context" {
 		t.Errorf("detail: got %q", got)
 	}
+	u.Draw(running().After(app.Pressed{Level: 2}))
+	if got := u.window.detail.Text; !strings.HasSuffix(got, " · memory is short (critical)") {
+		t.Errorf("under pressure: got %q", got)
+	}
+	u.Draw(running())
 	test.Tap(u.window.copyURL)
 	test.Tap(u.window.toggle)
 	test.Tap(u.window.copyCurl)

@@ -123,7 +123,11 @@ func (v *window) draw(s app.State) {
 func detail(s app.State) string {
 	switch s.Phase {
 	case app.Running:
-		return strings.Join([]string{"Model " + s.Model, s.Executor, app.Tokens(s.ContextTokens) + " of context"}, " · ")
+		facts := []string{"Model " + s.Model, s.Executor, app.Tokens(s.ContextTokens) + " of context"}
+		if note := s.MemoryNote(); note != "" {
+			facts = append(facts, note)
+		}
+		return strings.Join(facts, " · ")
 	case app.Failed:
 		return s.Failure
 	case app.Loading:
