@@ -21,7 +21,7 @@ def main():
         "what": "pond-demo, a smoke-test model of Qwen3.6-35B-A3B's architecture", "parameters": 55687472, "tensor_bytes": 31401312,
         "heldout": {**t["heldout"], "q4_perplexity_transformers": v["q4_perplexity"], "q4_perplexity_transformers_tokens": v["tokens"]},
         "training": t["training"], "data": {"mix": mix, "tokens_an_epoch": tokens, "loss_weights": "1 for answers, 0.2 for other chat text, 0 for tool headers"},
-        "check": {"by": v["by"], "answers": v["answers"]}, "sha256": v["sha256"]}
+        "check": {"by": v["by"], "answers": v["answers"]}, "answers_model_py_bf16": t["samples_trainer"], "sha256": v["sha256"]}
     if o.note:
         out["note"] = o.note
     with open(o.out, "w", encoding="utf-8") as f:
