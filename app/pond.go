@@ -168,15 +168,19 @@ func (p *Pond) Start(ctx context.Context) error {
 
 // serve is one run, from loading to closing.
 func (p *Pond) serve(ctx context.Context) (err error) {
+	options := server.Options{
+		Addr: p.config.Address, APIKey: p.config.APIKey, AllowedHosts: p.config.AllowedHosts, Logger: p.config.Logger, Version: Version,
+	}
+	if err := server.Check(options); err != nil { // said now, not after 20 GB have been read
+		return &AddressError{err}
+	}
 	engine, loaded, err := p.config.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	s, err := server.New(server.Options{
-		Engine: engine, Addr: p.config.Address, APIKey: p.config.APIKey, AllowedHosts: p.config.AllowedHosts,
-		Logger: p.config.Logger, Version: Version,
-	})
+	options.Engine = engine
+	s, err := server.New(options)
 	if err != nil {
 		return &AddressError{err}
 	}

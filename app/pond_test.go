@@ -111,6 +111,12 @@ func TestPondFails(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 
+	// The address is refused before the model is read: nobody waits for 20 GB to hear of a taken port.
+	nowhere := Model{ID: "absent", Dir: filepath.Join(t.TempDir(), "absent")}
+	if err := New(Config{Model: nowhere, Address: taken.Addr().String()}).Start(context.Background()); !errors.As(err, new(*AddressError)) {
+		t.Errorf("a taken port and no model: got %v, want an AddressError", err)
+	}
+
 	if err := New(Config{Model: model, Address: "0.0.0.0:0"}).Start(context.Background()); !errors.As(err, new(*AddressError)) {
 		t.Errorf("open to everybody without a key: got %v, want an AddressError", err)
 	}

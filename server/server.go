@@ -136,14 +136,38 @@ func (s *Server) Handler() http.Handler { return s.echo }
 // InFlight counts the answers that hold the engine or wait for it.
 func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
 
-// Listen takes the port and returns the base URL, such as http://127.0.0.1:11535. A taken port is a *PortError.
-func (s *Server) Listen() (string, error) {
-	l, err := net.Listen("tcp", s.options.Addr)
+// Check tells, before a model is loaded for it, whether an endpoint could be served with these options: the address is one this
+// server may take, and free at this moment. Errors are those of New and Listen; Engine is not looked at.
+func Check(o Options) error {
+	if o.Addr == "" {
+		o.Addr = DefaultAddr
+	}
+	if _, err := newGuard(o); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	l, err := listen(o.Addr)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+func listen(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return "", &PortError{Addr: s.options.Addr, Next: nextFree(s.options.Addr), Err: err}
+		return nil, &PortError{Addr: addr, Next: nextFree(addr), Err: err}
 	}
 	if err != nil {
-		return "", fmt.Errorf("server: %w", err)
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	return l, nil
+}
+
+// Listen takes the port and returns the base URL, such as http://127.0.0.1:11535. A taken port is a *PortError.
+func (s *Server) Listen() (string, error) {
+	l, err := listen(s.options.Addr)
+	if err != nil {
+		return "", err
 	}
 	s.listener = l
 	return "http://" + l.Addr().String(), nil
