@@ -33,6 +33,13 @@ func loadModel(t testing.TB, m *tinymodel.Model) (*checkpoint.Checkpoint, *Weigh
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
+	w, s := loadWeights(t, c)
+	return c, w, s
+}
+
+// loadWeights reads a checkpoint's configuration and names its weights.
+func loadWeights(t testing.TB, c *checkpoint.Checkpoint) (*Weights, Shape) {
+	t.Helper()
 	config, err := c.File("config.json")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +56,7 @@ func loadModel(t testing.TB, m *tinymodel.Model) (*checkpoint.Checkpoint, *Weigh
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, w, s
+	return w, s
 }
 
 // goldenPrompt is the prompt of all golden numbers.

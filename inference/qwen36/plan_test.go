@@ -150,13 +150,12 @@ func sampleIDs(n, count int) []int32 {
 	return out
 }
 
-// 300 tokens cross the border of an attention block (256) and of a product's token tile (32), and leave odd tails.
-func TestAnySplitGivesTheSameBits(t *testing.T) {
-	m := openModel(t, tinymodel.Tiny, 512)
-	ids := sampleIDs(320, 300)
+// checkSplits takes ids in token by token and in chunks, and wants the same bits in logits and states.
+func checkSplits(t *testing.T, m *Model, ids []int32, chunks ...int) {
+	t.Helper()
 	want := newSequence(t, m)
 	logits := feed(t, want, ids, 0)
-	for _, n := range []int{1, 2, 3, 31, 32, 33, 64, 255, 256, 257, 300} {
+	for _, n := range chunks {
 		q := newSequence(t, m)
 		if d := differ(feed(t, q, ids, n), logits); d != "" {
 			t.Errorf("chunks of %d against the token loop: logits: %s", n, d)
@@ -167,20 +166,10 @@ func TestAnySplitGivesTheSameBits(t *testing.T) {
 	}
 }
 
-func TestAnySplitGivesTheSameBitsKernelTrue(t *testing.T) {
-	m := openModel(t, tinymodel.KernelTrue, 64)
-	ids := sampleIDs(512, 37)
-	want := newSequence(t, m)
-	logits := feed(t, want, ids, 0)
-	for _, n := range []int{3, 37} {
-		q := newSequence(t, m)
-		if d := differ(feed(t, q, ids, n), logits); d != "" {
-			t.Errorf("chunks of %d: logits: %s", n, d)
-		}
-		if d := stateBits(q, want); d != "" {
-			t.Errorf("chunks of %d: %s", n, d)
-		}
-	}
+func TestAnySplitGivesTheSameBits(t *testing.T) {
+	// 300 tokens cross the border of an attention block (256) and of a product's token tile (32), and leave odd tails.
+	checkSplits(t, openModel(t, tinymodel.Tiny, 512), sampleIDs(320, 300), 1, 2, 3, 31, 32, 33, 64, 255, 256, 257, 300)
+	checkSplits(t, openModel(t, tinymodel.KernelTrue, 64), sampleIDs(512, 37), 3, 37)
 }
 
 func TestShuffledLevelsGiveTheSameBits(t *testing.T) {
@@ -359,32 +348,10 @@ func TestDemoEqualsOracle(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	config, err := c.File("config.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, quant, err := ParseConfig(config, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := LoadWeights(c, s, quant)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w, s := loadWeights(t, c)
 	m := newModel(t, c, s, 512, 2)
 	compare(t, m, newOracle(w, s), sampleIDs(4000, 6))
-	ids := sampleIDs(4000, 70)
-	want := newSequence(t, m)
-	logits := feed(t, want, ids, 0)
-	for _, n := range []int{1, 2, 3, 64, 70} {
-		q := newSequence(t, m)
-		if d := differ(feed(t, q, ids, n), logits); d != "" {
-			t.Errorf("chunks of %d: logits: %s", n, d)
-		}
-		if d := stateBits(q, want); d != "" {
-			t.Errorf("chunks of %d: %s", n, d)
-		}
-	}
+	checkSplits(t, m, sampleIDs(4000, 70), 1, 2, 3, 64, 70)
 }
 
 // The budget of the real shape (the kernels on a GPU pay for every level), and the bytes that any implementation must move.
