@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,12 +19,20 @@ import (
 	"pond/inference/checkpoint/badhub"
 )
 
-const benchFile = "pattern.bin"
+// benchFiles are as many as the real model has shards: two of them come at once, and each is hashed by a goroutine of its own.
+const benchFiles = 4
 
-// servePattern is the server of the benchmark: it prints the endpoint and the manifest, and serves until its standard input ends.
-func servePattern(p *badhub.Pattern) int {
-	hub := badhub.Of(map[string]badhub.Content{benchFile: p})
-	m := hub.Manifest("bench", []string{benchFile}, repoA)
+// servePatterns is the server of the benchmark: it prints the endpoint and the manifest, and serves until its standard input ends.
+func servePatterns(size int64) int {
+	files := map[string]badhub.Content{}
+	var names []string
+	for i := range benchFiles {
+		name := fmt.Sprintf("pattern-%d.bin", i)
+		names = append(names, name)
+		files[name] = badhub.NewPattern(uint64(i), size/benchFiles)
+	}
+	hub := badhub.Of(files)
+	m := hub.Manifest("bench", names, repoA)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 1
@@ -80,7 +87,10 @@ func TestBenchPull(t *testing.T) {
 			dir := t.TempDir()
 			var c *exec.Cmd
 			if way == "curl" {
-				c = exec.Command(curl, "-sS", "-o", filepath.Join(dir, benchFile), endpoint+"/"+repoA+"/resolve/main/"+benchFile)
+				c = exec.Command(curl, "-sS", "--output-dir", dir, "--remote-name-all", "--parallel", "--parallel-max", "2")
+				for i := range benchFiles {
+					c.Args = append(c.Args, fmt.Sprintf("%s/%s/resolve/main/pattern-%d.bin", endpoint, repoA, i))
+				}
 			} else {
 				env := map[string]string{"HF_ENDPOINT": endpoint, roleDir: dir, roleFiles: files}
 				if strings.HasSuffix(way, "off") {

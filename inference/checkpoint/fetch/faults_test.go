@@ -109,6 +109,12 @@ func TestNobodyDelivers(t *testing.T) {
 			if !errors.As(err, &gone) && !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
+			if wrong != nil && PartialBytes(r.job.Dir, r.job.Files[0]) > 0 {
+				t.Error("bytes of a wrong file were kept")
+			}
+			if _, err := os.Stat(filepath.Join(r.job.Dir, r.names[0]+PartSuffix)); wrong != nil && err == nil && wrong.File == r.names[0] {
+				t.Error("the part of a wrong file was kept")
+			}
 		})
 	}
 }

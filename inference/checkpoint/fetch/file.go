@@ -276,17 +276,20 @@ func (r *runner) wrongDigest(f *file, got manifest.Digest) error {
 	err := &DigestError{f.Name, got, f.SHA256}
 	r.mu.Lock()
 	f.wrong++
-	again := f.wrong <= len(r.Sources)
-	r.mu.Unlock()
-	r.discard(f, err)
-	if !again {
-		name := f.path(r.Dir)
-		if rerr := errors.Join(remove(name+PartSuffix), remove(name+StateSuffix)); rerr != nil {
-			return r.diskError(rerr)
-		}
-		return err
+	last := f.wrong > len(r.Sources)
+	if last {
+		f.restart = err // nobody saves or fetches it any more
 	}
-	return nil
+	r.mu.Unlock()
+	if !last {
+		r.discard(f, err)
+		return nil
+	}
+	name := f.path(r.Dir)
+	if rerr := errors.Join(remove(name+PartSuffix), remove(name+StateSuffix)); rerr != nil {
+		return r.diskError(rerr)
+	}
+	return err
 }
 
 // discard makes a file begin anew once its requests have ended.

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"pond/inference/checkpoint/badhub"
 	"pond/inference/checkpoint/manifest"
 )
 
@@ -157,11 +156,11 @@ func TestKill(t *testing.T) {
 	t.Logf("%d kills over %d bytes: a kill cost at most %d bytes (mean of a download), the bound is %d", kills, size, worst, connections*chunk)
 }
 
-// serveRole serves a pattern until its standard input ends.
+// serveRole serves patterns until its standard input ends.
 func serveRole() int {
 	size, err := strconv.ParseInt(os.Getenv("POND_FETCH_SIZE"), 10, 64)
 	if err != nil {
 		return 2
 	}
-	return servePattern(badhub.NewPattern(1, size))
+	return servePatterns(size)
 }

@@ -32,6 +32,7 @@ type runner struct {
 	wake     chan struct{}
 	files    []*file
 	resting  []time.Time // by source: not asked before
+	last     []error     // by source: its last fault
 	failure  error
 	received int64     // bytes of this run
 	progress time.Time // when the last bytes came that count
@@ -44,7 +45,7 @@ type runner struct {
 func newRunner(ctx context.Context, job Job, cancel context.CancelCauseFunc) *runner {
 	r := &runner{
 		Job: job, client: newClient(job.Options), limiter: newLimiter(job.RateBytes), base: ctx, cancel: cancel,
-		hurry: make(chan struct{}, 1), wake: make(chan struct{}), resting: make([]time.Time, len(job.Sources)), progress: time.Now(),
+		hurry: make(chan struct{}, 1), wake: make(chan struct{}), resting: make([]time.Time, len(job.Sources)), last: make([]error, len(job.Sources)), progress: time.Now(),
 	}
 	for _, m := range job.Files {
 		r.files = append(r.files, &file{File: m, small: m.Bytes <= smallBytes, ahead: make(chan struct{}, 1), trouble: make([]trouble, len(job.Sources))})
@@ -247,9 +248,13 @@ func (r *runner) pick(f *file, now time.Time) (source int, at time.Time, out boo
 // gaveUp is the error of a file that no source delivers. The caller holds mu.
 func (r *runner) gaveUp(f *file) error {
 	e := &SourceError{File: f.Name}
-	for _, t := range f.trouble {
-		if t.last != nil {
+	for i, t := range f.trouble {
+		switch {
+		case r.Sources[i].lacks(f.Name):
+		case t.last != nil:
 			e.Faults = append(e.Faults, t.last)
+		case r.last[i] != nil: // a source that rests was not asked for this file
+			e.Faults = append(e.Faults, r.last[i])
 		}
 	}
 	return e
@@ -461,7 +466,7 @@ func (r *runner) judge(t *task, bad *fault) (tell bool) {
 	if f.have.reach(t.from)-t.from >= stallBytes {
 		mine.faults, mine.refusals = 0, 0 // it brought something
 	}
-	mine.last = bad
+	mine.last, r.last[t.source] = bad, bad
 	if !mine.until.After(now) { // connections that fail together count once
 		mine.faults++
 		if bad.refusal {
