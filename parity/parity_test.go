@@ -59,7 +59,7 @@ type run struct {
 	Messages []struct{ Role, Content string }
 	Prompt   []int32
 	continuation
-	Float32, BFloat16 continuation // mlx.json only
+	Float32, Wide, BFloat16 continuation // mlx.json only; mlx_reference.py says what they are
 }
 
 // continuation is a list of greedy tokens and the difference of the two best logits at each.
@@ -229,14 +229,11 @@ func TestParity(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			s, name := place(t, golden(t, kind)), kind.String()
 			t.Run("transformers", func(t *testing.T) { s.transformers(t, name, 1) })
-			// Not bfloat16: on random weights it moves a logit by up to 0.4, so its tokens say nothing.
+			// Not bfloat16: on random weights it moves a logit by up to 0.4, so its tokens say nothing there.
 			t.Run("mlx float32", func(t *testing.T) { s.mlxFloat32(t, name, 1) })
 		})
 	}
 	t.Run("demo", func(t *testing.T) {
-		if _, err := os.Stat(filepath.Join(demoDir(), "model.safetensors.index.json")); err != nil {
-			t.Skipf("the demo model is not in this checkout: %v", err)
-		}
 		c, err := checkpoint.OpenDir(demoDir())
 		if err != nil {
 			t.Fatal(err)
@@ -297,30 +294,43 @@ func (s *subject) transformers(t *testing.T, name string, runs int) {
 	}
 }
 
+// mlxFloat32: all 32 tokens; only rounding of float32 may part the two.
 func (s *subject) mlxFloat32(t *testing.T, name string, runs int) {
 	for _, r := range s.reference(t, "mlx.json", name, runs).Greedy {
-		s.mlx(t, r, r.Float32, float32Gap)
+		i, ours := s.parted(t, r, r.Float32, 32)
+		if i < 0 {
+			continue
+		}
+		what := fmt.Sprintf("%s: step %d: got token %d, mlx-lm %d; our gap %.4f", r.Name, i, ours.Tokens[i], r.Float32.Tokens[i], ours.Gaps[i])
+		if ours.Gaps[i] >= float32Gap {
+			t.Errorf("%s, want the same token or a gap below %g", what, float32Gap)
+		} else {
+			t.Log(what)
+		}
 	}
 }
 
+// mlxBFloat16: the tokens of an answer, that is up to the first end token, where mlx-lm stops too: what it was trained to say. The
+// run with wide products is held to the rule; the one as it comes is told only, since MLX's CPU kernels sum in bfloat16.
 func (s *subject) mlxBFloat16(t *testing.T, name string, runs int) {
 	for _, r := range s.reference(t, "mlx.json", name, runs).Greedy {
-		s.mlx(t, r, r.BFloat16, bfloat16Gap)
-	}
-}
-
-// mlx: the same 32 tokens, or the first difference only where our own two best logits are closer than limit.
-func (s *subject) mlx(t *testing.T, r run, ref continuation, limit float64) {
-	t.Helper()
-	i, ours := s.parted(t, r, ref, 32)
-	if i < 0 {
-		return
-	}
-	what := fmt.Sprintf("%s: step %d: got token %d, mlx-lm %d; our gap %.4f", r.Name, i, ours.Tokens[i], ref.Tokens[i], ours.Gaps[i])
-	if ours.Gaps[i] >= limit {
-		t.Errorf("%s, want the same token or a gap below %g", what, limit)
-	} else {
-		t.Log(what)
+		if i, ours := s.parted(t, r, r.BFloat16, 32); i >= 0 {
+			t.Logf("%s: as it comes: parts at step %d, our gap %.4f", r.Name, i, ours.Gaps[i])
+		}
+		i, ours := s.parted(t, r, r.Wide, 32)
+		if i < 0 {
+			continue
+		}
+		end := slices.IndexFunc(ours.Tokens[:32], func(id int32) bool { return slices.Contains(s.Shape.EOS, id) })
+		what := fmt.Sprintf("%s: step %d: got token %d, mlx-lm %d; our gap %.4f", r.Name, i, ours.Tokens[i], r.Wide.Tokens[i], ours.Gaps[i])
+		switch {
+		case end >= 0 && i > end:
+			t.Logf("%s, after the end of the answer at step %d", what, end)
+		case ours.Gaps[i] >= bfloat16Gap:
+			t.Errorf("%s, want the same token or a gap below %g", what, bfloat16Gap)
+		default:
+			t.Log(what)
+		}
 	}
 }
 

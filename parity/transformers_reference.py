@@ -193,6 +193,7 @@ def record_demo(directory):
 
 def main(args):
     torch.set_num_threads(int(os.environ.get("PARITY_THREADS", "1")))
+    transformers.logging.set_verbosity_error()  # it warns at length that its plain PyTorch forms run, which is the point
     if args[:1] == ["check"]:
         for kind in GOLDEN_TOKENS:
             tensors = goldenmodel.golden(kind)
