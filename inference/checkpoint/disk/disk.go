@@ -46,10 +46,13 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// TempSuffix is the ending of the file that Replace writes before it renames.
+const TempSuffix = ".part"
+
 // Replace puts data in the file's place in one step: after a crash or a power failure the file holds the old bytes or the new ones.
-// What is left of a crash in between is a file named .part, which the next call overwrites.
+// What a crash in between leaves is a file with TempSuffix, which the next call overwrites.
 func Replace(file string, data []byte) error {
-	tmp := file + ".part"
+	tmp := file + TempSuffix
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err

@@ -67,6 +67,7 @@ func TestFaults(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, 1<<20+12345, 777)
 			r.hub.Misbehave(c.act)
+			r.job.Stall = 300 * time.Millisecond
 			if err := r.run(t, t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +97,7 @@ func TestNobodyDelivers(t *testing.T) {
 		t.Run(fmt.Sprint(c.act.Kind, c.act.Status), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, 1<<20+5, 100)
-			r.job.Patience = 600 * time.Millisecond
+			r.job.Stall, r.job.Patience = 300*time.Millisecond, 600*time.Millisecond
 			r.hub.Misbehave(func(a badhub.Ask) badhub.Act {
 				if a.Redirect && c.act.Kind != badhub.Status {
 					return badhub.Act{}
@@ -123,6 +124,7 @@ func TestNobodyDelivers(t *testing.T) {
 func TestFailoverAtTheSameOffset(t *testing.T) {
 	r := newRig(t, 1<<20+1)
 	r.job.Connections, r.job.ChunkBytes = 1, 4<<20 // one request for the whole file
+	r.job.Stall = time.Second
 	r.hub.Misbehave(func(a badhub.Ask) badhub.Act {
 		if a.Repo == repoA && !a.Redirect {
 			return badhub.Act{Kind: badhub.Stall, After: 300_000}
@@ -214,7 +216,7 @@ func TestNoSourceKnowsRanges(t *testing.T) {
 // TestSchedules fetches through random, seeded series of faults: the right bytes or a clear error, never wrong bytes under a name.
 // POND_SCHEDULES and POND_SCHEDULE_BYTES make it the long form (make test-faults).
 func TestSchedules(t *testing.T) {
-	count, size := number(t, "POND_SCHEDULES", 40), number(t, "POND_SCHEDULE_BYTES", 3<<20)
+	count, size := number(t, "POND_SCHEDULES", 32), number(t, "POND_SCHEDULE_BYTES", 2<<20)
 	sizes := []int{size / 2, size / 4, size/4 - 5000, 4000, 1000}
 	shared := newRig(t, sizes...)
 	m := shared.job

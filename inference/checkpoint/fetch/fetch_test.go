@@ -59,7 +59,7 @@ func newRig(t *testing.T, sizes ...int) *rig {
 		t.Fatal(err)
 	}
 	r.job = Job{Dir: t.TempDir(), Files: m.Files, Sources: sources, Options: Options{
-		Connections: 4, ChunkBytes: 128 << 10, Stall: 300 * time.Millisecond, Backoff: time.Millisecond, Patience: 4 * time.Second,
+		Connections: 4, ChunkBytes: 128 << 10, Stall: 3 * time.Second, Backoff: time.Millisecond, Patience: 10 * time.Second,
 		SaveEvery: 10 * time.Millisecond,
 		Report: func(e Event) {
 			r.mu.Lock()

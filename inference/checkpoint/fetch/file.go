@@ -253,7 +253,7 @@ func (r *runner) settle(f *file) error {
 	if err := os.Rename(name+PartSuffix, name); err != nil {
 		return r.diskError(err)
 	}
-	if err := errors.Join(remove(name+StateSuffix), disk.SyncDir(r.Dir)); err != nil {
+	if err := errors.Join(remove(name+StateSuffix), remove(name+StateSuffix+disk.TempSuffix), disk.SyncDir(r.Dir)); err != nil {
 		return r.diskError(err)
 	}
 	r.telling.Lock()
@@ -286,7 +286,7 @@ func (r *runner) wrongDigest(f *file, got manifest.Digest) error {
 		return nil
 	}
 	name := f.path(r.Dir)
-	if rerr := errors.Join(remove(name+PartSuffix), remove(name+StateSuffix)); rerr != nil {
+	if rerr := errors.Join(remove(name+PartSuffix), remove(name+StateSuffix), remove(name+StateSuffix+disk.TempSuffix)); rerr != nil {
 		return r.diskError(rerr)
 	}
 	return err

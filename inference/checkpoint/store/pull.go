@@ -136,7 +136,7 @@ func (f *folder) space(missing []manifest.File, headroom int64) error {
 // sweep removes what a download left behind of files that are whole by now.
 func (f *folder) sweep() error {
 	for _, file := range f.model.Files {
-		for _, suffix := range []string{fetch.PartSuffix, fetch.StateSuffix, fetch.StateSuffix + fetch.PartSuffix} {
+		for _, suffix := range []string{fetch.PartSuffix, fetch.StateSuffix, fetch.StateSuffix + disk.TempSuffix} {
 			if err := os.Remove(f.path(file.Name + suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}

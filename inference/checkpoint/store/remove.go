@@ -22,7 +22,7 @@ func (s Store) Remove(m manifest.Manifest) (left []string, err error) {
 	}
 	defer func() { err = errors.Join(err, f.release()) }()
 	// The record goes first: a removal that is interrupted leaves no model that looks ready.
-	names := []string{RecordName, RecordName + ".part", adoptedRecord}
+	names := []string{RecordName, RecordName + disk.TempSuffix, adoptedRecord}
 	for _, file := range m.Files {
 		names = append(names, file.Name)
 	}
