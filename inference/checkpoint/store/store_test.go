@@ -117,6 +117,7 @@ func TestPullToReady(t *testing.T) {
 // TestPauseIsPartial: an interrupted pull is a model that is partly there, with its share, and resumes.
 func TestPauseIsPartial(t *testing.T) {
 	w := newWorld(t)
+	w.options.Connections = 1 // what comes before the pause has come
 	ctx, cancel := context.WithCancel(t.Context())
 	w.hub.Misbehave(func(a badhub.Ask) badhub.Act {
 		if a.File == weights && a.From > 100_000 {
