@@ -47,6 +47,9 @@ func servePatterns(size int64) int {
 	return 0
 }
 
+// quietSpread is how far the runs of one way may differ, as a share of the median, for their medians to be compared.
+const quietSpread = 0.25
+
 // TestBenchPull measures the downloader on loopback, with hashing and without, beside curl, each in a process of its own, in turns.
 // It runs where POND_BENCH_BYTES says how much to pull (make bench-pull).
 func TestBenchPull(t *testing.T) {
@@ -121,11 +124,16 @@ func TestBenchPull(t *testing.T) {
 		fmt.Printf("%-18s median %7.1f MB/s, %4.2f s of processor a GB, peak memory %5.1f MB, runs %.1f\n", way, median(rates[way]), median(cpu[way]), float64(peaks[way])/1e6, rates[way])
 	}
 	share := median(rates["pond"]) / median(rates["pond, hashing off"])
-	fmt.Printf("with hashing: %.1f %% of the rate without\n", 100*share)
-	if share < 0.9 {
-		t.Errorf("got %.1f %% of the rate with hashing off, want at least 90", 100*share)
-	}
+	fmt.Printf("with hashing: %.1f %% of the rate without (medians), %.1f %% (best runs)\n", 100*share, 100*slices.Max(rates["pond"])/slices.Max(rates["pond, hashing off"]))
 	if peak := peaks["pond"]; peak >= 64e6 {
 		t.Errorf("got a peak of %d bytes of memory, want less than 64 MB", peak)
+	}
+	for _, way := range ways[:2] {
+		if spread := (slices.Max(rates[way]) - slices.Min(rates[way])) / median(rates[way]); spread > quietSpread {
+			t.Skipf("no verdict: runs of %s differ by %.0f %%, so this machine is busy with other work", way, 100*spread)
+		}
+	}
+	if share < 0.9 {
+		t.Errorf("got %.1f %% of the rate with hashing off, want at least 90", 100*share)
 	}
 }
