@@ -28,8 +28,8 @@ gui: ## build/pond with the window: needs a C compiler and, on Linux, X11 and Op
 bench: ## decode and prefill speed of the demo model, and the time from start to the first token
 	@CGO_ENABLED=0 $(GO) test -run '^$$' -bench Demo -benchtime 3x ./inference
 
-bench-pull: ## rate and memory of the downloader on loopback, with hashing, without, and beside curl (BYTES=2000000000)
-	@POND_BENCH_BYTES=$(or $(BYTES),2000000000) CGO_ENABLED=0 $(GO) test ./inference/checkpoint/fetch -run TestBenchPull -count 1 -timeout 60m -v
+bench-pull: ## rate and memory of the downloader on loopback, with hashing, without, and beside curl (BYTES=2000000000; RATE bounds it, in bytes a second)
+	@POND_BENCH_BYTES=$(or $(BYTES),2000000000) POND_BENCH_RATE=$(RATE) CGO_ENABLED=0 $(GO) test ./inference/checkpoint/fetch -run TestBenchPull -count 1 -timeout 60m -v
 
 test-faults: ## the downloader under 1,000 random schedules of faults and 100 kills, over a model of 64 MB
 	@scripts/faults.sh
