@@ -63,7 +63,10 @@ func TestDigestText(t *testing.T) {
 	}
 }
 
-// TestDemoIsFresh compares z_demo.go with the files it was made from: those that are embedded.
+// demoSide are the files that the engine reads beside the weights and their index; what else is embedded tells of the model.
+var demoSide = []string{"config.json", "generation_config.json", "chat_template.jinja", "tokenizer_config.json", "tokenizer.json"}
+
+// TestDemoIsFresh compares z_demo.go with the embedded files it was made from.
 func TestDemoIsFresh(t *testing.T) {
 	entries, err := fs.ReadDir(assets.Demo(), ".")
 	if err != nil {
@@ -74,6 +77,9 @@ func TestDemoIsFresh(t *testing.T) {
 		"// Demo is the model that is built into Pond, as it lies in assets/demo.\nfunc Demo() Manifest {\n\treturn Manifest{ID: \"pond-demo\", Files: []File{\n")
 	weights := false
 	for _, e := range entries {
+		if !slices.Contains(demoSide, e.Name()) && !strings.Contains(e.Name(), ".safetensors") {
+			continue
+		}
 		data, err := fs.ReadFile(assets.Demo(), e.Name())
 		if err != nil {
 			t.Fatal(err)

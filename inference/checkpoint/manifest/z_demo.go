@@ -11,7 +11,6 @@ func Demo() Manifest {
 		{"model-00001-of-00002.safetensors", 15731163, mustDigest("2bc602bb1a0ad7863bbeccdfe219f1e61e76df8bd9b0c81841c104dd6808354d")},
 		{"model-00002-of-00002.safetensors", 15715569, mustDigest("48149e427b1c6321e12f9eff16a7a6700d85de8c22a9d8330d84058adc18ceea")},
 		{"model.safetensors.index.json", 37710, mustDigest("e97281276f11bc247312a2e453985e8a48d5117dacfd031875db16a171807f7f")},
-		{"report.json", 15619, mustDigest("90659e798f640184a97ebf0005ccda1fbe1fad60c0d5dcf406a30053a42825f0")},
 		{"tokenizer.json", 269028, mustDigest("139de1f81ac41dd02b431053e7ffdc74cb58869a2798f0d3b5d33aee45c0eebd")},
 		{"tokenizer_config.json", 7026, mustDigest("a3bb2a91f15b430103e3505f503e11a4fa274238f9b84582c0f732bc2adafdc5")},
 	}}
