@@ -1,6 +1,10 @@
 package checkpoint
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
 
 // populateRead tells the kernel what is about to be read; macOS has no call that waits for it, so the pages are touched afterwards.
 func populateRead(pages []byte) (supported bool, err error) {
@@ -8,3 +12,6 @@ func populateRead(pages []byte) (supported bool, err error) {
 	_ = unix.Madvise(pages, unix.MADV_WILLNEED)
 	return false, nil
 }
+
+// readGaps does nothing: macOS reads ahead in pages of one size.
+func readGaps(*os.File, []byte, int64) error { return nil }

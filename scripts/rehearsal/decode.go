@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -77,6 +78,9 @@ func (p play) decode(ctx context.Context) error {
 					break
 				}
 				for _, l := range u.Logprobs {
+					if math.IsNaN(l.Logprob) || math.IsInf(l.Logprob, 0) {
+						return fmt.Errorf("token %d: got a log probability of %v, want a number", r.Tokens, l.Logprob)
+					}
 					tokens = append(tokens, l.ID)
 					got++
 					r.Tokens++
