@@ -223,3 +223,39 @@ func TestLogitsDoNotDependOnTheSplit(t *testing.T) {
 		t.Fatalf("got %d positions, %v, want %d", n, err, len(ids))
 	}
 }
+
+// A stop of a line end once cut the thinking at its first line and left no answer. Only content is searched.
+func TestStopTextsDoNotCutTheThinking(t *testing.T) {
+	w := &writer{job: &job{answer: newAnswer(context.Background()), parser: chat.NewParser(chat.ParserOptions{Thinking: true})}, stopper: sample.NewStopper([]string{"\n", "END"})}
+	var events []chat.Event
+	for _, text := range []string{"two\nlines E", "ND", "</think>", "\n\n", "an E", "N", "D of it\nmore"} {
+		events = append(events, w.until(w.parse(text))...)
+	}
+	var a chat.Answer
+	a.Apply(events)
+	if a.Reasoning != "two\nlines END" || a.Content != "an " || !w.stopped {
+		t.Errorf("got thinking %q, content %q, stopped %v; want all of the thinking and the content up to the stop", a.Reasoning, a.Content, w.stopped)
+	}
+}
+
+// What was held back as the start of a stop text is not lost when a call or the end follows.
+func TestHeldContentIsNotLost(t *testing.T) {
+	for _, tail := range []string{"", "<tool_call>\n<function=f>\n</function>\n</tool_call>"} {
+		a := newAnswer(context.Background())
+		w := &writer{job: &job{answer: a, parser: chat.NewParser(chat.ParserOptions{})}, stopper: sample.NewStopper([]string{"ENDING"}), decoder: openTiny(t, Options{}).Tokenizer().NewDecoder()}
+		a.add(Update{Events: w.until(w.parse("the END" + tail))})
+		w.close(chat.EndStop)
+		if got := a.Result().Answer; got.Content != "the END" || (len(got.Calls) > 0) != (tail != "") {
+			t.Errorf("tail %q: got %+v, want the content whole", tail, got)
+		}
+	}
+}
+
+func TestPrefillIsReportedFromItsStart(t *testing.T) {
+	e := openTiny(t, Options{ChunkTokens: 8})
+	var seen []int
+	ask(t, e, user("a prompt of some tokens"), Generation{MaxTokens: 1, Sampling: seeded(1), OnPrefill: func(done, total int) { seen = append(seen, done) }})
+	if len(seen) < 3 || seen[0] != 0 {
+		t.Errorf("got reports %v, want the first at 0", seen)
+	}
+}

@@ -36,7 +36,7 @@ type Generation struct {
 	MaxTokens int
 	// Sampling nil means DefaultSampling for the thinking mode.
 	Sampling *sample.Params
-	Stop     []string // texts that end the answer; they are not part of it
+	Stop     []string // texts that end the answer where they stand in its content, not in its thinking; they are not part of it
 	Logprobs bool
 	// TopLogprobs is how many alternatives to report with each token's logprob.
 	TopLogprobs int

@@ -163,6 +163,9 @@ func (e *Engine) freeSlot() (*slot, error) {
 
 // prefill takes in what the slot does not hold of the prompt, in chunks that end at the marks, and returns the logits after it.
 func (e *Engine) prefill(j *job, s *slot) (logits []float32, err error) {
+	if j.gen.OnPrefill != nil {
+		j.gen.OnPrefill(s.seq.Pos(), len(j.prompt))
+	}
 	for pos := s.seq.Pos(); pos < len(j.prompt); pos = s.seq.Pos() {
 		if err := e.cancelled(j); err != nil {
 			return nil, err
@@ -247,14 +250,12 @@ func (w *writer) token(c sample.Choice) (stopped bool) {
 	if w.job.gen.Logprobs {
 		u.Logprobs = []TokenLogprob{w.logprob(c)}
 	}
-	text, stopped := w.stopper.Push(w.decoder.Push(c.ID))
-	u.Events = w.parse(text)
+	u.Events = w.until(w.parse(w.decoder.Push(c.ID)))
 	if w.reasoning {
 		w.job.usage.ReasoningTokens++
 	}
-	w.stopped = stopped
 	w.job.answer.add(u)
-	return stopped
+	return w.stopped
 }
 
 func (w *writer) parse(text string) []chat.Event {
@@ -265,37 +266,53 @@ func (w *writer) parse(text string) []chat.Event {
 		return []chat.Event{{Kind: chat.Text, Text: text}}
 	}
 	ev := w.job.parser.Push(text)
-	w.see(ev)
 	w.reasoning = w.job.parser.InReasoning()
 	return ev
 }
 
-func (w *writer) see(ev []chat.Event) {
-	for _, e := range ev {
-		if e.Kind == chat.CallStart {
-			w.calls = true
+// until cuts events at a stop text. Only content is searched: a line end in the thinking, or in a tool's argument, is not the end
+// that a client asked for. What may be the start of a stop text is held back until it is known not to be.
+func (w *writer) until(events []chat.Event) []chat.Event {
+	var out []chat.Event
+	for _, e := range events {
+		if w.stopped {
+			break
+		}
+		if e.Kind != chat.Text {
+			out = append(out, w.held()...)
+			w.calls = w.calls || e.Kind == chat.CallStart
+			out = append(out, e)
+			continue
+		}
+		if e.Text, w.stopped = w.stopper.Push(e.Text); e.Text != "" {
+			out = append(out, e)
 		}
 	}
+	return out
+}
+
+// held is the content that was held back.
+func (w *writer) held() []chat.Event {
+	if text := w.stopper.Flush(); text != "" {
+		return []chat.Event{{Kind: chat.Text, Text: text}}
+	}
+	return nil
 }
 
 // close emits what was held back and says how the answer ended.
 func (w *writer) close(end chat.End) Finish {
 	var u Update
-	if !w.stopped {
-		text, stopped := w.stopper.Push(w.decoder.Flush())
-		if !stopped {
-			text += w.stopper.Flush()
-		}
-		u.Events = w.parse(text)
-	}
+	events := w.parse(w.decoder.Flush())
 	if p := w.job.parser; p != nil {
-		ev := p.Close(end)
-		w.see(ev)
-		u.Events = append(u.Events, ev...)
+		events = append(events, p.Close(end)...)
+	}
+	u.Events = w.until(events)
+	if !w.stopped {
+		u.Events = append(u.Events, w.held()...)
 	}
 	w.job.answer.add(u)
 	switch {
-	case end == chat.EndLength:
+	case end == chat.EndLength && !w.stopped:
 		return FinishLength
 	case w.calls:
 		return FinishToolCalls
