@@ -31,6 +31,7 @@ type decodeReport struct {
 	PeakBytes      int64 // of resident memory at once; 0 where the system does not tell
 	AnonymousBytes int64 // most of it that is no file's
 	FileBytes      int64 // most of it that is a file's
+	OthersBytes    int64 // most that the system and other programs held at once and would not have given back
 	OpenFaults     int64 // pages that were read from a disk while the process waited
 	FirstFaults    int64
 	SecondFaults   int64
@@ -101,7 +102,7 @@ func (p play) decode(ctx context.Context) error {
 			r.SecondFaults, r.SecondDecode = faults, took
 		}
 	}
-	r.PeakBytes, r.AnonymousBytes, r.FileBytes = memory()
+	memory(&r)
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -119,15 +120,16 @@ func majorFaults() int64 {
 	return int64(u.Majflt)
 }
 
-// watchMemory looks at this process's memory (proc_pid_status(5)) until the returned function is called, which tells the most that
-// was seen.
-func watchMemory() func() (peak, anonymous, file int64) {
-	var peak, anonymous, file int64
+// watchMemory looks at this process's memory and the machine's (proc_pid_status(5), proc_meminfo(5)) until the returned function is called,
+// which tells the most that was seen.
+func watchMemory() func(*decodeReport) {
+	var most decodeReport
 	look := func() {
-		now := statusBytes()
-		peak = max(peak, now["VmHWM"])
-		anonymous = max(anonymous, now["RssAnon"])
-		file = max(file, now["RssFile"]+now["RssShmem"])
+		own, all := procBytes("/proc/self/status"), procBytes("/proc/meminfo")
+		most.PeakBytes = max(most.PeakBytes, own["VmHWM"])
+		most.AnonymousBytes = max(most.AnonymousBytes, own["RssAnon"])
+		most.FileBytes = max(most.FileBytes, own["RssFile"]+own["RssShmem"])
+		most.OthersBytes = max(most.OthersBytes, all["MemTotal"]-all["MemAvailable"]-own["RssAnon"])
 	}
 	stop := make(chan struct{})
 	var watching sync.WaitGroup
@@ -141,17 +143,18 @@ func watchMemory() func() (peak, anonymous, file int64) {
 			}
 		}
 	})
-	return func() (int64, int64, int64) {
+	return func(r *decodeReport) {
 		close(stop)
 		watching.Wait()
 		look()
-		return peak, anonymous, file
+		r.PeakBytes, r.AnonymousBytes, r.FileBytes, r.OthersBytes = most.PeakBytes, most.AnonymousBytes, most.FileBytes, most.OthersBytes
 	}
 }
 
-func statusBytes() map[string]int64 {
+// procBytes reads the lines of a file of /proc that are amounts of memory.
+func procBytes(path string) map[string]int64 {
 	out := map[string]int64{}
-	f, err := os.Open("/proc/self/status")
+	f, err := os.Open(path)
 	if err != nil {
 		return out // not Linux
 	}
