@@ -56,7 +56,7 @@ func openTokenizer(s streams, name string) (*tokenizer.Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := fs.ReadFile(files(m), "tokenizer.json")
+	text, err := checkpoint.ReadSide(files(m), "tokenizer.json")
 	if err != nil {
 		return nil, &exitError{exitBadModel, fmt.Errorf("model %s: %w", m.ID, err)}
 	}

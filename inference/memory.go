@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"pond/inference/checkpoint"
 	"pond/inference/memgate"
 	"pond/inference/plan"
 	"pond/inference/qwen36"
@@ -30,11 +31,11 @@ func MemoryNeed(o Options) (memgate.Need, error) {
 	if files == nil {
 		files = os.DirFS(o.Model.dir)
 	}
-	config, err := fs.ReadFile(files, "config.json")
+	config, err := checkpoint.ReadSide(files, "config.json")
 	if err != nil {
 		return memgate.Need{}, fmt.Errorf("memory need: %w", err)
 	}
-	generation, err := fs.ReadFile(files, "generation_config.json")
+	generation, err := checkpoint.ReadSide(files, "generation_config.json")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return memgate.Need{}, fmt.Errorf("memory need: %w", err)
 	}

@@ -4,7 +4,7 @@
 // It knows names, dtypes, shapes and bytes. It does not know what a tensor is for: which tensors a model must have, and
 // in which dtype and shape, is the business of the model's own package, and so is every refusal of a wrong one.
 //
-// Start with Checkpoint here, then header.go for one file's header and index.go for the map of several files. load.go brings the
+// Start with Checkpoint here, then side.go for the small files, header.go for one file's header and index.go for the map of several files. load.go brings the
 // bytes into memory where they are mapped, copy.go copies them into memory of a device's choice.
 package checkpoint
 
@@ -23,9 +23,6 @@ const (
 	singleFile = "model.safetensors"
 	indexFile  = "model.safetensors.index.json"
 )
-
-// maxSideFileBytes bounds File: the largest side file of the real checkpoint, tokenizer.json, has 20 MB.
-const maxSideFileBytes = 256 << 20
 
 // Tensor is one named array as it lies in its file.
 type Tensor struct {
@@ -82,7 +79,7 @@ func OpenDir(dir string) (*Checkpoint, error) {
 // checks as OpenDir. Close only forgets the bytes.
 func OpenFS(fsys fs.FS) (*Checkpoint, error) {
 	return open("", fsys, func(name string) (mapping, error) {
-		data, err := fs.ReadFile(fsys, name)
+		data, err := readRegular(fsys, name, math.MaxInt64)
 		return mapping{data: data}, err
 	})
 }
@@ -147,32 +144,9 @@ func (c *Checkpoint) Names() []string { return slices.Clone(c.names) }
 // Files returns the names of the weight files, sorted. The slice is the caller's.
 func (c *Checkpoint) Files() []string { return slices.Clone(c.files) }
 
-// File reads a small file beside the weights, such as config.json. A missing one is an error for which
-// errors.Is(err, fs.ErrNotExist) holds.
+// File reads a small file beside the weights, such as config.json: ReadSide in the model's directory.
 func (c *Checkpoint) File(name string) ([]byte, error) {
-	if !plainName(name) {
-		return nil, fmt.Errorf("model file: got the name %q, want one without a folder", name)
-	}
-	data, err := readSideFile(c.fsys, name)
-	if err != nil {
-		return nil, fmt.Errorf("model file %s: %w", name, err)
-	}
-	return data, nil
-}
-
-// readSideFile reads a file that is small and a file: neither the weights by mistake nor a pipe that never ends.
-func readSideFile(fsys fs.FS, name string) ([]byte, error) {
-	info, err := fs.Stat(fsys, name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("got %s, want a regular file", info.Mode().Type())
-	}
-	if info.Size() > maxSideFileBytes {
-		return nil, fmt.Errorf("got %d bytes, want at most %d", info.Size(), maxSideFileBytes)
-	}
-	return fs.ReadFile(fsys, name)
+	return ReadSide(c.fsys, name)
 }
 
 // Close unmaps the files. Every Tensor's Data is invalid afterwards, and the checkpoint has no tensors any more. A second

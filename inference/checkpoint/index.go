@@ -19,7 +19,7 @@ type index struct {
 
 // readIndex returns nil if the directory has no index file and model.safetensors is to be read alone.
 func readIndex(fsys fs.FS) (*index, error) {
-	text, err := readSideFile(fsys, indexFile)
+	text, err := readSide(fsys, indexFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := fs.Stat(fsys, singleFile); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("model directory: got neither %s nor %s, want one of them: %w", indexFile, singleFile, fs.ErrNotExist)

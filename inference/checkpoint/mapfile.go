@@ -15,8 +15,8 @@ func mapFile(path string) (mapping, error) {
 	if err != nil {
 		return mapping{}, err
 	}
-	if !info.Mode().IsRegular() {
-		return mapping{}, fmt.Errorf("got %s, want a regular file", info.Mode().Type())
+	if err := regular(info); err != nil {
+		return mapping{}, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
