@@ -20,7 +20,7 @@ Exit codes: 2 a flag is wrong, 10 the folder is not there.`,
 		RunE: func(*cobra.Command, []string) error {
 			at := flags.store()
 			row := func(id, state, size, where string) {
-				fmt.Fprintf(s.out, "%-20s %-34s %10s  %s\n", id, state, size, where)
+				fmt.Fprintf(s.out, "%-20s %-40s %10s  %s\n", id, state, size, where)
 			}
 			known := map[string]bool{}
 			for _, m := range s.known() {

@@ -191,10 +191,6 @@ func Run(ctx context.Context, job Job) error {
 	defer cancel(nil)
 	r := newRunner(ctx, job, cancel)
 	defer r.client.close()
-	for _, f := range r.files {
-		defer f.close()
-	}
-
 	var workers, others sync.WaitGroup
 	aside, enough := context.WithCancel(ctx)
 	defer enough()
@@ -208,6 +204,11 @@ func Run(ctx context.Context, job Job) error {
 	enough()
 	others.Wait()
 	err := r.saveAll() // what came after the last one
+	for _, f := range r.files {
+		if cerr := f.close(r.Dir); cerr != nil {
+			err = errors.Join(err, &DiskError{r.Dir, cerr})
+		}
+	}
 	r.report(Event{Kind: Moving})
 
 	r.mu.Lock()

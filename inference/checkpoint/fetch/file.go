@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"pond/inference/checkpoint/disk"
@@ -32,7 +33,9 @@ type file struct {
 	manifest.File
 	small bool // fetched whole, hashed in memory, written at once
 
-	saving sync.Mutex // one save, or the end of the file, at a time
+	saving sync.Mutex  // one save, or the end of the file, at a time
+	taking sync.Mutex  // one takeRoom at a time
+	roomy  atomic.Bool // the part has its room on the disk
 
 	hashing sync.Mutex // protects hash and front
 	hash    hash.Hash
@@ -92,11 +95,6 @@ func (r *runner) open(f *file) error {
 	if err != nil {
 		return err
 	}
-	if fresh {
-		if err := disk.Preallocate(part, f.Bytes); err != nil {
-			return errors.Join(err, part.Close(), remove(name))
-		}
-	}
 	f.hashing.Lock()
 	defer f.hashing.Unlock()
 	r.mu.Lock()
@@ -112,6 +110,7 @@ func (r *runner) open(f *file) error {
 		}
 	}
 	f.resumed = !fresh
+	f.roomy.Store(!fresh)
 	f.claimed = append(extents(nil), f.have...)
 	f.part = part
 	f.ctx, f.cancel = context.WithCancel(r.ctx())
@@ -125,14 +124,37 @@ func remove(name string) error {
 	return nil
 }
 
-// close gives back what a file holds when the job ends.
-func (f *file) close() {
+// takeRoom takes the room of the whole file on the disk. That waits for the first bytes: a source that has nothing, or a network that is
+// not there, leaves no gigabytes behind.
+func (f *file) takeRoom() error {
+	if f.roomy.Load() {
+		return nil
+	}
+	f.taking.Lock()
+	defer f.taking.Unlock()
+	if f.roomy.Load() {
+		return nil
+	}
+	if err := disk.Preallocate(f.part, f.Bytes); err != nil {
+		return err
+	}
+	f.roomy.Store(true)
+	return nil
+}
+
+// close gives back what a file holds when the job ends; a part that nothing came for goes.
+func (f *file) close(dir string) error {
 	if f.cancel != nil {
 		f.cancel()
 	}
-	if f.part != nil {
-		f.part.Close() // what counts was synced
+	if f.part == nil {
+		return nil
 	}
+	f.part.Close() // what counts was synced
+	if f.have.bytes() > 0 || f.done {
+		return nil
+	}
+	return errors.Join(remove(f.path(dir)+StateSuffix), remove(f.path(dir)+PartSuffix))
 }
 
 // wrote records that b was written at at, and hashes it where it lies at the front and nobody else is hashing.

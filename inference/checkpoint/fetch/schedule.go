@@ -357,6 +357,12 @@ func (r *runner) fetchRange(t *task) error {
 
 // put writes bytes to the part: all of them, or, of a file that comes whole, those that are missing.
 func (r *runner) put(f *file, at int64, b []byte, whole bool) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if err := f.takeRoom(); err != nil {
+		return err
+	}
 	for len(b) > 0 {
 		n := int64(len(b))
 		if whole {

@@ -30,11 +30,17 @@ type PullOptions struct {
 // *DamagedError. Else it is a *MissingRootError, *disk.LockedError, *fetch.SpaceError (before anything is downloaded, or on the way),
 // another of package fetch's, ctx's or the system's. In every case what was received is kept, and the next Pull takes it up.
 func (s Store) Pull(ctx context.Context, m manifest.Manifest, o PullOptions) (err error) {
+	_, before := os.Lstat(s.Dir(m.ID))
 	f, err := s.open(m, true)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.release()) }()
+	defer func() {
+		if err != nil && errors.Is(before, fs.ErrNotExist) {
+			f.unmake()
+		}
+		err = errors.Join(err, f.release())
+	}()
 	missing, err := f.wanted(ctx, o)
 	if err != nil {
 		return err
@@ -131,6 +137,17 @@ func (f *folder) space(missing []manifest.File, headroom int64) error {
 		return &fetch.SpaceError{Dir: f.dir, NeedBytes: need, FreeBytes: free}
 	}
 	return nil
+}
+
+// unmake removes the folder that a pull made and that nothing came into. Where it fails, an empty folder stays and does no harm.
+func (f *folder) unmake() {
+	entries, err := os.ReadDir(f.dir)
+	if err != nil || len(entries) != 1 || entries[0].Name() != disk.LockName {
+		return
+	}
+	if os.Remove(f.path(disk.LockName)) == nil {
+		os.Remove(f.dir)
+	}
 }
 
 // sweep removes what a download left behind of files that are whole by now.

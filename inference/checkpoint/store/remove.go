@@ -9,8 +9,11 @@ import (
 	"pond/inference/checkpoint/manifest"
 )
 
-// adoptedRecord is where package adopt notes what it made Pond's.
-const adoptedRecord = ".pond.adopted.json"
+// adoptedRecord is where package adopt notes what it made Pond's, and adoptingSuffix ends the file that it has on the way.
+const (
+	adoptedRecord  = ".pond.adopted.json"
+	adoptingSuffix = ".adopting"
+)
 
 // Remove deletes what Pond keeps of a model: its files, what is on the way, and the record. A link is removed and not what it leads to.
 // Files that are not Pond's stay, and so does the folder then; left names them. The error is a *MissingRootError, a *disk.LockedError,
@@ -22,9 +25,9 @@ func (s Store) Remove(m manifest.Manifest) (left []string, err error) {
 	}
 	defer func() { err = errors.Join(err, f.release()) }()
 	// The record goes first: a removal that is interrupted leaves no model that looks ready.
-	names := []string{RecordName, RecordName + disk.TempSuffix, adoptedRecord}
+	names := []string{RecordName, RecordName + disk.TempSuffix, adoptedRecord, adoptedRecord + disk.TempSuffix}
 	for _, file := range m.Files {
-		names = append(names, file.Name)
+		names = append(names, file.Name, file.Name+adoptingSuffix)
 	}
 	for _, name := range names {
 		if err := os.Remove(f.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -114,6 +114,7 @@ type Status struct {
 	Dir        string
 	State      State
 	DoneBytes  int64 // on the disk, verified or on the way
+	DiskBytes  int64 // the room that it takes there: more than DoneBytes where a download holds room for what is to come
 	TotalBytes int64
 	Changed    []string // files that were verified and are not what they were, or of another size than the manifest's
 }
@@ -122,11 +123,18 @@ type Status struct {
 func (s Status) Line() string {
 	switch {
 	case s.State == Partial:
-		return fmt.Sprintf("%s, %d %% of %.2f GB", s.State, s.DoneBytes*100/max(s.TotalBytes, 1), float64(s.TotalBytes)/1e9)
+		return fmt.Sprintf("%s, %s of %s", s.State, size(s.DoneBytes), size(s.TotalBytes))
 	case len(s.Changed) > 0:
 		return fmt.Sprintf("%s: %s changed", s.State, strings.Join(s.Changed, ", "))
 	}
 	return s.State.String()
+}
+
+func size(n int64) string {
+	if n < 1e9 {
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.2f GB", float64(n)/1e9)
 }
 
 // Status looks at a model. The error is a *MissingRootError where the drive is not connected, or the system's.
@@ -135,14 +143,14 @@ func (s Store) Status(m manifest.Manifest) (Status, error) {
 	if err := s.Check(); err != nil {
 		return st, err
 	}
-	st.State, st.DoneBytes, st.Changed = look(st.Dir, m)
+	look(&st, m)
 	return st, nil
 }
 
 // LookAt is Status for a folder that is no Store's.
 func LookAt(dir string, m manifest.Manifest) Status {
 	st := Status{ID: m.ID, Dir: dir, TotalBytes: m.Bytes()}
-	st.State, st.DoneBytes, st.Changed = look(dir, m)
+	look(&st, m)
 	return st
 }
 
@@ -156,38 +164,42 @@ func Keeps(dir string) bool {
 	return false
 }
 
-// look judges a folder.
-func look(dir string, m manifest.Manifest) (state State, done int64, changed []string) {
-	r, err := readRecord(dir)
+// look judges the folder that st names.
+func look(st *Status, m manifest.Manifest) {
+	r, err := readRecord(st.Dir)
 	if err != nil {
 		r = record{} // a record that cannot be read vouches for nothing
 	}
 	verified, there := 0, 0
 	for _, f := range m.Files {
-		id, err := disk.IdentityOf(filepath.Join(dir, f.Name))
+		name := filepath.Join(st.Dir, f.Name)
+		id, err := disk.IdentityOf(name)
 		switch {
 		case err != nil:
-			done += fetch.PartialBytes(dir, f)
+			st.DoneBytes += fetch.PartialBytes(st.Dir, f)
+			if info, err := os.Stat(name + fetch.PartSuffix); err == nil {
+				st.DiskBytes += disk.Allocated(info) // a part that nothing is known of takes room too
+			}
 			continue
 		case r.vouches(f, id):
 			verified++
 		case r.names(f.Name) || id.Bytes != f.Bytes:
-			changed = append(changed, f.Name)
+			st.Changed = append(st.Changed, f.Name)
 		}
 		there++
-		done += min(id.Bytes, f.Bytes)
+		st.DoneBytes += min(id.Bytes, f.Bytes)
+		st.DiskBytes += id.Bytes
 	}
 	switch {
-	case len(m.Files) == 0 || there == 0 && done == 0:
-		state = Absent
+	case len(m.Files) == 0 || there == 0 && st.DoneBytes == 0 && st.DiskBytes == 0:
+		st.State = Absent
 	case verified == len(m.Files) && r.Checked:
-		state = Ready
+		st.State = Ready
 	case there == len(m.Files):
-		state = Unsure
+		st.State = Unsure
 	default:
-		state = Partial
+		st.State = Partial
 	}
-	return state, done, changed
 }
 
 // open locks a model's folder and reads its record; where create is set it makes the folder first.
