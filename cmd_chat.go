@@ -137,6 +137,6 @@ func asker(e *inference.Engine, g inference.Generation) console.Ask {
 		return console.Figures{
 			PromptTokens: r.Usage.PromptTokens, CompletionTokens: r.Usage.CompletionTokens,
 			Prefill: r.Usage.PrefillTime, Decode: r.Usage.DecodeTime, Truncated: r.Finish == inference.FinishLength,
-		}, answer.Err()
+		}, withCode(answer.Err())
 	}
 }

@@ -83,6 +83,7 @@ func withCode(err error) error {
 	var opened *app.OpenError
 	var address *app.AddressError
 	var memory *app.MemoryError
+	var damaged *inference.DamagedError
 	switch {
 	case errors.As(err, &memory):
 		if r := memory.Result; !r.Allows() && r.Override == memgate.Slow {
@@ -91,6 +92,8 @@ func withCode(err error) error {
 		return &exitError{exitMemory, err}
 	case errors.As(err, &opened):
 		return &exitError{exitBadModel, err}
+	case errors.As(err, &damaged):
+		return &exitError{exitBadModel, fmt.Errorf("%w; try pond verify, which says which", err)}
 	case errors.As(err, &address):
 		return &exitError{exitAddress, err}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"pond/app"
+	"pond/inference"
 	"pond/inference/memgate"
 )
 
@@ -22,5 +23,14 @@ func TestMemoryExit(t *testing.T) {
 	err = withCode(&app.MemoryError{Model: "m", Result: memgate.Check(r.Reading, need)})
 	if !errors.As(err, &e) || e.code != exitMemory || strings.Contains(err.Error(), "anyway") {
 		t.Errorf("got %v, want no way around", err)
+	}
+}
+
+// TestDamagedExit: an answer that fails because the weights are damaged has the exit code of a damaged model, not 1.
+func TestDamagedExit(t *testing.T) {
+	err := withCode(&inference.DamagedError{})
+	var e *exitError
+	if !errors.As(err, &e) || e.code != exitBadModel || !strings.Contains(err.Error(), "pond verify") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -212,7 +212,7 @@ func (e *Engine) decode(j *job, s *slot, logits []float32) (Finish, error) {
 		}
 		choice, err := sampler.Next(logits, s.seq.Pos(), top)
 		if err != nil {
-			return "", err
+			return "", damaged(logits[:e.info.VocabSize], err)
 		}
 		sampler.Accept(choice.ID)
 		j.usage.CompletionTokens++

@@ -61,6 +61,7 @@ func (s *Server) describe(c echo.Context, err error) (int, openai.ErrorBody) {
 		long    *inference.ContextError
 		body    *http.MaxBytesError
 		route   *echo.HTTPError
+		broken  *inference.DamagedError
 	)
 	switch {
 	case errors.As(err, &refused):
@@ -82,6 +83,8 @@ func (s *Server) describe(c echo.Context, err error) (int, openai.ErrorBody) {
 		return statusClientGone, openai.NewErrorBody(kindRequest, errClientGone.Error(), "", "client_gone")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return http.StatusRequestTimeout, openai.NewErrorBody(kindRequest, "the body did not arrive in time", "", "request_timeout")
+	case errors.As(err, &broken):
+		return http.StatusInternalServerError, openai.NewErrorBody(kindServer, broken.Error()+": pond verify says which", "", "model_damaged")
 	case errors.As(err, &route):
 		return route.Code, openai.NewErrorBody(kindOfStatus(route.Code), s.routeAdvice(c, route.Code), "", codeOfStatus(route.Code))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -41,6 +42,8 @@ func TestDescribe(t *testing.T) {
 		{fmt.Errorf("%w: %w", errClientGone, os.ErrDeadlineExceeded), statusClientGone, openai.NewErrorBody(kindRequest, "the client left", "", "client_gone")},
 		{context.Canceled, statusClientGone, openai.NewErrorBody(kindRequest, "the client left", "", "client_gone")},
 		{echo.ErrNotFound, 404, openai.NewErrorBody(kindRequest, "path: got /chat/completions, want /v1/chat/completions (the base URL ends in /v1)", "", "unknown_path")},
+		{&inference.DamagedError{Number: float32(math.NaN())}, 500, openai.NewErrorBody(kindServer,
+			"the model's weights give NaN (logit of token 0), want numbers: its files are damaged: pond verify says which", "", "model_damaged")},
 		{errors.New("device lost"), 500, openai.NewErrorBody(kindServer, "internal error: device lost", "", "internal_error")},
 		{&panicError{value: "boom", stack: []byte("secret frames")}, 500, openai.NewErrorBody(kindServer, "internal error: panic: boom", "", "internal_error")},
 	} {

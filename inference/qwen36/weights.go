@@ -96,13 +96,16 @@ func Wanted(s Shape, q Quantization) []Want {
 
 // LoadWeights finds every tensor of the model in c and checks its dtype and shape. An error names the tensor, what was
 // got and what is wanted: one that is missing, has another dtype or shape, or is packed for another width than config.json
-// declares, and any tensor left over outside the vision tower.
+// declares, any tensor left over outside the vision tower, and NaN or infinities where checkNumbers looks for them.
 func LoadWeights(c *checkpoint.Checkpoint, s Shape, q Quantization) (*Weights, error) {
 	var first error
 	used := map[string]bool{}
+	var wants []Want
+	var tensors []checkpoint.Tensor
 	w := walk{s: s, q: q, take: func(want Want) checkpoint.Tensor {
 		used[want.Name] = true
 		t, ok := c.Tensor(want.Name)
+		wants, tensors = append(wants, want), append(tensors, t)
 		if first == nil {
 			first = want.compare(t, ok)
 		}
@@ -134,6 +137,9 @@ func LoadWeights(c *checkpoint.Checkpoint, s Shape, q Quantization) (*Weights, e
 			shown += ", ..."
 		}
 		return nil, fmt.Errorf("left-over tensors: got %d that the model has no place for, want none: %s", len(left), shown)
+	}
+	if err := checkNumbers(tensors, wants); err != nil {
+		return nil, err
 	}
 	if err := checkNorm(weights.Norm); err != nil {
 		return nil, err

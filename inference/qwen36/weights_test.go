@@ -3,6 +3,7 @@ package qwen36
 import (
 	"encoding/binary"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -223,7 +224,25 @@ func TestWrongQuantisation(t *testing.T) {
 			change: func(m *tinymodel.Model) {
 				binary.LittleEndian.PutUint16(m.Find("language_model.model.norm.weight").Data, 0x7fc0)
 			},
-			want: "language_model.model.norm.weight: got a mean of NaN",
+			want: "model.safetensors: language_model.model.norm.weight: element 0: got NaN, want a number: the file is damaged",
+		},
+		{
+			name: "an infinite decay",
+			change: func(m *tinymodel.Model) {
+				binary.LittleEndian.PutUint16(m.Find("language_model.model.layers.1.linear_attn.A_log").Data[2:], 0xff80)
+			},
+			want: "language_model.model.layers.1.linear_attn.A_log: element 1: got an infinity, want a number",
+		},
+		{
+			name: "random bytes among the scales",
+			change: func(m *tinymodel.Model) {
+				data := m.Find("language_model.model.layers.2.mlp.switch_mlp.up_proj.scales").Data
+				r := rand.New(rand.NewPCG(1, 2))
+				for i := range data[len(data)/4 : len(data)/2] {
+					data[len(data)/4+i] = byte(r.Uint32())
+				}
+			},
+			want: "language_model.model.layers.2.mlp.switch_mlp.up_proj.scales: element ",
 		},
 		{
 			name: "left-over tensors",
