@@ -62,7 +62,7 @@ func openTokenizer(s streams, name string) (*tokenizer.Tokenizer, error) {
 	}
 	t, err := tokenizer.Load(text)
 	if err != nil {
-		return nil, &exitError{exitBadModel, fmt.Errorf("model %s: tokenizer.json: %w", m.ID, err)}
+		return nil, &exitError{exitBadModel, fmt.Errorf("model %s: %w", m.ID, err)}
 	}
 	return t, nil
 }

@@ -12,6 +12,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -110,7 +112,7 @@ otherwise serves its OpenAI-compatible endpoint on http://127.0.0.1:11535/v1.`,
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{exitUsage, err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{exitUsage, flagInWords(err)} })
 	root.AddCommand(newServe(s), newChat(s), newAdopt(s), newInspect(s), newDoctor(s), newVersion(s), newPull(s), newVerify(s), newList(s), newRemove(s))
 	root.SetHelpCommand(&cobra.Command{Use: "help [command]", Short: "Explain a command", RunE: func(cmd *cobra.Command, args []string) error {
 		found, rest, err := root.Find(args)
@@ -123,6 +125,22 @@ otherwise serves its OpenAI-compatible endpoint on http://127.0.0.1:11535/v1.`,
 		return found.Help()
 	}})
 	return root
+}
+
+// flagInWords says of a number that is none what was wanted, where the flags' package speaks of strconv.
+func flagInWords(err error) error {
+	var number *strconv.NumError
+	if !errors.As(err, &number) {
+		return err
+	}
+	want := "a number"
+	switch {
+	case errors.Is(number, strconv.ErrRange):
+		want = "a smaller number"
+	case number.Func != "ParseFloat":
+		want = "a whole number"
+	}
+	return errors.New(strings.Replace(err.Error(), number.Error(), "want "+want, 1))
 }
 
 // noArgs refuses arguments; for the root it is what tells an unknown command.

@@ -37,7 +37,7 @@ func opens(t *testing.T, m Model) error {
 // TestSideFilesThatAreNoFiles: with a named pipe for config.json pond hung and did not end at SIGTERM; with a link to /dev/zero it
 // ran out of memory.
 func TestSideFilesThatAreNoFiles(t *testing.T) {
-	for _, name := range []string{"config.json", "generation_config.json", "tokenizer.json"} {
+	for _, name := range []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"} {
 		for want, place := range map[string]func(string) error{
 			"got a named pipe, want a regular file": func(file string) error { return unix.Mkfifo(file, 0o600) },
 			"got a device, want a regular file":     func(file string) error { return os.Symlink("/dev/zero", file) },

@@ -217,7 +217,10 @@ func (e *Engine) load() (qwen36.Shape, error) {
 		return s, err
 	}
 	if e.tok, err = tokenizer.Load(text); err != nil {
-		return s, fmt.Errorf("tokenizer.json: %w", err)
+		return s, err
+	}
+	if err := e.checkUnused(); err != nil {
+		return s, err
 	}
 	if e.tok.Vocab() > s.Vocab {
 		return s, fmt.Errorf("tokenizer.json: got %d ids, want at most the %d rows of embed_tokens", e.tok.Vocab(), s.Vocab)

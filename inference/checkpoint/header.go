@@ -93,7 +93,7 @@ func parseHeader(header []byte) ([]entry, error) {
 		if name == metadataKey {
 			var meta map[string]string
 			if err := json.Unmarshal(value, &meta); err != nil {
-				return fmt.Errorf("%s: want a map of strings: %w", metadataKey, err)
+				return fmt.Errorf("%s: %w, want a map of strings", metadataKey, jsonError(err))
 			}
 			return nil
 		}
@@ -114,7 +114,9 @@ func parseEntry(name string, value json.RawMessage) (entry, error) {
 	err := eachField(value, func(key string, raw json.RawMessage) (err error) {
 		switch key {
 		case "dtype":
-			err = json.Unmarshal(raw, &e.dtype)
+			if err = json.Unmarshal(raw, &e.dtype); err != nil {
+				err = fmt.Errorf("%w, want a name", jsonError(err))
+			}
 		case "shape":
 			hasShape = true
 			shape, err = unsignedList(raw)
@@ -166,7 +168,7 @@ func parseEntry(name string, value json.RawMessage) (entry, error) {
 func unsignedList(raw json.RawMessage) ([]uint64, error) {
 	var list []*uint64
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w, want an array of whole numbers", jsonError(err))
 	}
 	if list == nil {
 		return nil, errors.New("got null, want an array of whole numbers")

@@ -50,7 +50,7 @@ func parseIndex(text []byte) (*index, error) {
 					return nil
 				}
 				if err := json.Unmarshal(value, &idx.totalSize); err != nil {
-					return fmt.Errorf("metadata.total_size: %w", err)
+					return fmt.Errorf("metadata.total_size: %w, want a whole number", jsonError(err))
 				}
 				return nil
 			})
@@ -59,7 +59,7 @@ func parseIndex(text []byte) (*index, error) {
 			return eachField(value, func(name string, value json.RawMessage) error {
 				var file string
 				if err := json.Unmarshal(value, &file); err != nil {
-					return fmt.Errorf("weight_map: tensor %s: %w", name, err)
+					return fmt.Errorf("weight_map: tensor %s: %w, want a file's name", name, jsonError(err))
 				}
 				if !plainName(file) || !strings.HasSuffix(file, ".safetensors") {
 					return fmt.Errorf("weight_map: tensor %s: got the file %q, want a .safetensors file in the model directory", name, file)

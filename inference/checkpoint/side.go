@@ -2,6 +2,8 @@ package checkpoint
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -72,4 +74,32 @@ func regular(info fs.FileInfo) error {
 		kind = "a device"
 	}
 	return fmt.Errorf("got %s, want a regular file", kind)
+}
+
+// Object reads a JSON text that is one object. Errors are in the words of the text, not of Go.
+func Object(text []byte) (map[string]json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, fmt.Errorf("%w, want a JSON object", jsonError(err))
+	}
+	if fields == nil {
+		return nil, errors.New("got null, want a JSON object")
+	}
+	return fields, nil
+}
+
+// jsonError says what encoding/json found without its prefix and the names of Go's types.
+func jsonError(err error) error {
+	var kind *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &kind):
+		return fmt.Errorf("got %s", kind.Value) // such as array, string, number -1
+	case errors.As(err, &syntax):
+		if syntax.Error() == "unexpected end of JSON input" {
+			return noEOF(io.ErrUnexpectedEOF)
+		}
+		return fmt.Errorf("got no JSON at byte %d: %w", syntax.Offset, err)
+	}
+	return err
 }

@@ -15,6 +15,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"pond/inference/checkpoint"
 )
 
 // Bounds of what a configuration may ask for, far above the real model, so that products of dimensions stay exact.
@@ -177,12 +179,11 @@ type configObject struct {
 
 func (r *configReader) parse(file string, text []byte) configObject {
 	o := configObject{r: r, path: file + ": "}
-	if err := json.Unmarshal(text, &o.fields); err != nil && r.err == nil {
-		r.err = fmt.Errorf("%s: want a JSON object: %w", file, err)
+	fields, err := checkpoint.Object(text)
+	if err != nil {
+		r.errorf("%s: %w", file, err)
 	}
-	if o.fields == nil && r.err == nil {
-		r.err = fmt.Errorf("%s: got null, want a JSON object", file)
-	}
+	o.fields = fields
 	return o
 }
 

@@ -359,12 +359,12 @@ func TestParseConfigErrors(t *testing.T) {
 			t.Errorf("%v: got error\n%v\nwant\n%s", c.set, err, c.want)
 		}
 	}
-	for text, want := range map[string]string{"": "config.json: want a JSON object", "null": "config.json: got null", "[]": "config.json: want a JSON object", "{": "config.json: want a JSON object"} {
+	for text, want := range map[string]string{"": "config.json: the JSON text ends too early, want a JSON object", "null": "config.json: got null", "[]": "config.json: got array, want a JSON object", "{": "config.json: the JSON text ends too early, want a JSON object"} {
 		if _, _, err := ParseConfig([]byte(text), nil); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("config %q: got error %v, want %s", text, err, want)
 		}
 	}
-	for text, want := range map[string]string{"x": "generation_config.json: want a JSON object", `{"eos_token_id":-1}`: "generation_config.json: eos_token_id: got -1"} {
+	for text, want := range map[string]string{"x": "generation_config.json: got no JSON at byte 1: ", `{"eos_token_id":-1}`: "generation_config.json: eos_token_id: got -1"} {
 		if _, _, err := ParseConfig(tinyConfig(t, nil), []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("generation_config %q: got error %v, want %s", text, err, want)
 		}

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,7 +60,7 @@ type modelJSON struct {
 func Load(tokenizerJSON []byte) (*Tokenizer, error) {
 	var f fileJSON
 	if err := json.Unmarshal(tokenizerJSON, &f); err != nil {
-		return nil, fmt.Errorf("tokenizer.json: %w", err)
+		return nil, fmt.Errorf("tokenizer.json: %w", inWords(err))
 	}
 	if err := f.check(); err != nil {
 		return nil, fmt.Errorf("tokenizer.json: %w", err)
@@ -69,6 +70,18 @@ func Load(tokenizerJSON []byte) (*Tokenizer, error) {
 		return nil, fmt.Errorf("tokenizer.json: %w", err)
 	}
 	return t, nil
+}
+
+// inWords says what encoding/json found without the names of Go's types.
+func inWords(err error) error {
+	var kind *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &kind):
+		return err
+	case kind.Field == "":
+		return fmt.Errorf("got %s, want a JSON object", kind.Value)
+	}
+	return fmt.Errorf("%s: got %s, want another kind of value", kind.Field, kind.Value)
 }
 
 // check compares the pipeline with ours.

@@ -112,7 +112,7 @@ func TestLoadRefusesText(t *testing.T) {
 	for name, c := range map[string][2]string{
 		"empty":           {"", "unexpected end of JSON input"},
 		"truncated":       {file[:len(file)/2], "unexpected end of JSON input"},
-		"not an object":   {"[]", "cannot unmarshal"},
+		"not an object":   {"[]", "got array, want a JSON object"},
 		"null":            {"null", "got type none"},
 		"key twice":       {strings.Replace(file, `"vocab":{`, `"vocab":{"!":0,`, 1), `got token "!" twice`},
 		"key escaped":     {strings.Replace(file, `"vocab":{`, `"vocab":{"\u0021":0,`, 1), `got token "!" twice`},
