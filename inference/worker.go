@@ -2,6 +2,7 @@ package inference
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -97,14 +98,14 @@ func (e *Engine) serve(j *job) (f Finish, err error) {
 	start := time.Now()
 	logits, err := e.prefill(j, s)
 	j.usage.PrefillTime = time.Since(start)
-	if err != nil {
-		whole = e.cancelled(j) != nil
-		return "", err
+	if err == nil {
+		start = time.Now()
+		f, err = e.decode(j, s, logits)
+		j.usage.DecodeTime = time.Since(start)
 	}
-	start = time.Now()
-	f, err = e.decode(j, s, logits)
-	j.usage.DecodeTime = time.Since(start)
-	whole = err == nil || e.cancelled(j) != nil
+	// A cancellation stops between two runs, where the state is whole; a run that failed leaves it undefined, cancelled or not.
+	why := e.cancelled(j)
+	whole = err == nil || why != nil && errors.Is(err, why)
 	return f, err
 }
 
