@@ -91,7 +91,7 @@ var libraries = []library{
 	{"github.com/spf13/cobra", []string{"*.go"}},
 	{"github.com/spf13/pflag", []string{"*.go"}},
 	{"golang.org/x/term", []string{"*.go", "app/console"}},
-	{"golang.org/x/sys/...", []string{"app", "inference/checkpoint/...", "inference/memgate", "metal/mtl", "metal/gpu", "metal/host/...", "metal/standin"}},
+	{"golang.org/x/sys/...", []string{"app", "app/console", "inference/checkpoint/...", "inference/memgate", "metal/mtl", "metal/gpu", "metal/host/...", "metal/standin"}},
 	{"golang.org/x/text/...", []string{"inference/tokenizer"}},
 }
 

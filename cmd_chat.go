@@ -72,11 +72,8 @@ memory, 130 the one question was stopped by Ctrl-C.`,
 			interrupts := make(chan os.Signal, 1)
 			signal.Notify(interrupts, os.Interrupt)
 			defer signal.Stop(interrupts)
-			terminal := isTerminal(s.out)
-			session := &console.Session{
-				In: s.in, Out: s.out, Notes: s.err, Terminal: terminal, Color: terminal && os.Getenv("NO_COLOR") == "",
-				NoThinking: sampling.noThink, Interrupts: interrupts,
-			}
+			session := newSession(s)
+			session.NoThinking, session.Interrupts = sampling.noThink, interrupts
 			e, _, err := engine.open(cmd.Context(), s)
 			if err != nil {
 				return err
@@ -93,6 +90,22 @@ memory, 130 the one question was stopped by Ctrl-C.`,
 	sampling.add(cmd)
 	cmd.Flags().StringVar(&once, "once", "", "ask this one question, print the answer and end")
 	return cmd
+}
+
+// newSession is a console session on what the streams are: terminals or not, and whether they know escape sequences.
+func newSession(s streams) *console.Session {
+	typed, shown, noted, dumb := isTerminal(s.in), isTerminal(s.out), isTerminal(s.err), isDumb()
+	session := &console.Session{
+		In: s.in, Out: s.out, Notes: s.err, Typed: typed, Terminal: shown, Drawing: noted && !dumb,
+		Color: shown && noted && !dumb && os.Getenv("NO_COLOR") == "",
+	}
+	if in, ok := s.in.(*os.File); ok && typed && noted && !dumb {
+		session.Keyboard = in
+	}
+	if shown {
+		session.Columns = func() int { return columns(s.out) }
+	}
+	return session
 }
 
 // asker lets a console session ask the engine.

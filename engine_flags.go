@@ -59,7 +59,7 @@ func (f *engineFlags) config(s streams) (app.Config, error) {
 		return app.Config{}, err
 	}
 	config := app.Config{Model: model, Executor: executor, ContextTokens: f.context, Anyway: f.anyway, Address: chosen.ListenAddress()}
-	config.OnLoad = (&loading{out: s.err, terminal: isTerminal(s.err), now: time.Now}).show
+	config.OnLoad = (&loading{out: s.err, terminal: isTerminal(s.err) && !isDumb(), now: time.Now}).show
 	if f.verbose {
 		config.Logger = slog.New(slog.NewTextHandler(s.err, nil))
 	}

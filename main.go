@@ -169,3 +169,22 @@ func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
+
+// isDumb reports whether terminals know no escape sequences.
+func isDumb() bool {
+	name := os.Getenv("TERM")
+	return name == "" || name == "dumb"
+}
+
+// columns is the width of a terminal; 0 where it is not known.
+func columns(stream any) int {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}

@@ -3,15 +3,16 @@
 //
 // The rules of its output:
 //   - The answer goes to Out, everything else (prompt, progress, figures, notices) to Notes; so a pipe gets the answer alone.
-//   - Colour, progress and thinking are for people: they appear only where Terminal is true.
+//   - Colour, progress, thinking, prompts and broken lines are for people: they appear only on a terminal.
 //   - What the model writes cannot steer the terminal: control characters other than newline and tab are left out.
-//   - Ctrl-C stops the answer that is being written. At the prompt the first one is a warning and the second quits.
+//   - Ctrl-C stops the answer that is being written. At the prompt it clears the line; on an empty line the first one is a warning and
+//     the second quits.
+//   - A terminal is given back as it was found, however the session ends.
 //
-// Start with Session.
+// Start with Session; keyboard.go is the prompt of a person, lines.go of everything else.
 package console
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -37,97 +38,121 @@ type Figures struct {
 // Session is one conversation. Its fields are set once.
 type Session struct {
 	In         io.Reader
-	Out        io.Writer // the answers
-	Notes      io.Writer // everything else
-	Terminal   bool      // Out is a person's terminal
-	Color      bool      // it may be coloured
+	Out        io.Writer  // the answers
+	Notes      io.Writer  // everything else
+	Typed      bool       // In is a person's terminal: there is a prompt
+	Keyboard   *os.File   // In, where its lines can be edited here: Notes is the same terminal and knows escape sequences; nil: it cannot
+	Terminal   bool       // Out is a person's terminal
+	Drawing    bool       // Notes is a person's terminal and knows escape sequences: progress is drawn
+	Color      bool       // Out may be coloured
+	Columns    func() int // of the terminal that Out is, for breaking lines between words; nil or 0: they are left alone
+	Greeting   string     // said to a person before the first prompt
 	NoThinking bool
 	Ask        Ask
 	Interrupts <-chan os.Signal // Ctrl-C
 
 	conversation chat.Conversation
+	stop         <-chan struct{} // Ctrl-C as a key; nil where it is none
 }
 
 // errQuit ends a session without a complaint.
 var errQuit = errors.New("quit")
 
+const (
+	prompt    = "> "
+	leaveHint = "(Ctrl-C again or Ctrl-D leaves)"
+)
+
 const help = `  /new   forget this conversation
   /help  this list
-  /quit  leave; so do Ctrl-D and Ctrl-C twice
+  /quit  leave; so do Ctrl-D, and Ctrl-C twice on an empty line
   Ctrl-C stops the answer that is being written
 `
 
-// Run talks until the input ends, the user quits or ctx is done.
+// Run talks until the input ends, the user quits or ctx is done. Where nobody types, its error says that a question got no answer.
 func (s *Session) Run(ctx context.Context) error {
-	lines, ended := make(chan string), make(chan error, 1)
-	go func() { // a read from a terminal cannot be cancelled: it is left behind when the session ends
-		in := bufio.NewReader(s.In)
-		for {
-			line, err := in.ReadString('\n')
-			if line != "" {
-				lines <- line
-			}
-			if err != nil {
-				ended <- err
-				return
-			}
+	var in questions
+	if s.Keyboard != nil {
+		k, err := openKeyboard(ctx, s.Keyboard, s.Notes)
+		if err != nil {
+			return err
 		}
-	}()
-	warned := false
-	for {
-		fmt.Fprint(s.Notes, "> ")
-		select {
-		case line := <-lines:
-			warned = false
-			if err := s.take(ctx, strings.TrimSpace(line)); errors.Is(err, errQuit) {
-				return nil
-			} else if err != nil {
-				return err
-			}
-		case err := <-ended:
-			fmt.Fprintln(s.Notes)
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return fmt.Errorf("reading the question: %w", err)
-		case <-s.Interrupts:
-			fmt.Fprintln(s.Notes)
-			if warned {
-				return nil
-			}
-			warned = true
-			fmt.Fprintln(s.Notes, "(Ctrl-C again or Ctrl-D leaves)")
-		case <-ctx.Done():
-			fmt.Fprintln(s.Notes)
-			return nil
+		defer k.close()
+		s.stop = k.stop
+		in = k
+	} else {
+		in = newLines(s.In, s.Notes, s.Typed)
+	}
+	if s.Typed && s.Greeting != "" {
+		fmt.Fprintln(s.Notes, s.dim(s.Greeting))
+	}
+	var failures []error
+	for asked := 0; ; {
+		text, err := in.next(ctx, s.Interrupts)
+		if err != nil {
+			return s.ended(err, asked, failures)
+		}
+		text = strings.TrimSpace(text)
+		if text == "" {
+			continue
+		}
+		if known, quit := s.command(text); quit {
+			return s.ended(errQuit, asked, failures)
+		} else if known {
+			continue
+		}
+		asked++
+		err = s.answer(ctx, text)
+		switch {
+		case err == nil:
+		case errors.Is(err, context.Canceled) && ctx.Err() == nil:
+			fmt.Fprintln(s.Notes, s.dim("(stopped)"))
+		case errors.Is(err, context.Canceled):
+		default:
+			fmt.Fprintln(s.Notes, "pond:", err) // a question can fail and the conversation go on
+		}
+		if err != nil {
+			failures = append(failures, err)
 		}
 	}
 }
 
-// take handles one line of input.
-func (s *Session) take(ctx context.Context, line string) error {
-	switch line {
-	case "":
-		return nil
+// ended is the end of a session for the reason err, after so many questions and failures.
+func (s *Session) ended(err error, asked int, failures []error) error {
+	quit := errors.Is(err, errQuit)
+	if s.Typed {
+		if !quit {
+			fmt.Fprintln(s.Notes)
+		}
+		if quit || errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
+			return nil
+		}
+	}
+	switch {
+	case !quit && !errors.Is(err, io.EOF) && errors.Is(err, context.Canceled):
+		return err
+	case !quit && !errors.Is(err, io.EOF):
+		return fmt.Errorf("reading the question: %w", err)
+	case len(failures) > 0:
+		return fmt.Errorf("%d of %d questions got no whole answer: the last with: %w", len(failures), asked, failures[len(failures)-1])
+	}
+	return nil
+}
+
+// command carries out a line that begins with a slash.
+func (s *Session) command(text string) (known, quit bool) {
+	switch text {
 	case "/quit", "/exit":
-		return errQuit
+		return true, true
 	case "/new":
 		s.conversation = chat.Conversation{}
 		fmt.Fprintln(s.Notes, "(a new conversation)")
-		return nil
+		return true, false
 	case "/help":
 		fmt.Fprint(s.Notes, help)
-		return nil
+		return true, false
 	}
-	err := s.answer(ctx, line)
-	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
-		fmt.Fprintln(s.Notes, s.dim("(stopped)"))
-		return nil
-	}
-	if err != nil {
-		fmt.Fprintln(s.Notes, "pond:", err) // a question can fail and the conversation go on
-	}
-	return nil
+	return false, false
 }
 
 // Once asks one question and returns the error of its answer.
@@ -143,6 +168,8 @@ func (s *Session) answer(ctx context.Context, question string) error {
 		select {
 		case <-s.Interrupts:
 			cancel()
+		case <-s.stop:
+			cancel()
 		case <-finished:
 		}
 	}()
@@ -155,7 +182,7 @@ func (s *Session) answer(ctx context.Context, question string) error {
 		c.Thinking = &off
 	}
 	bar := s.Progress("reading the prompt", "tokens")
-	w := &writer{s: s}
+	w := s.writer()
 	var whole chat.Answer
 	figures, err := s.Ask(ctx, c, func(events []chat.Event) {
 		bar.Clear()
@@ -201,5 +228,5 @@ func (s *Session) dim(text string) string {
 
 // Progress makes a bar that is drawn only for a person.
 func (s *Session) Progress(what, unit string) *Bar {
-	return &Bar{out: s.Notes, on: s.Terminal, what: what, unit: unit, since: time.Now()}
+	return &Bar{out: s.Notes, on: s.Drawing, what: what, unit: unit, since: time.Now()}
 }

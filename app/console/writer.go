@@ -17,10 +17,20 @@ const (
 // writer shows the events of one answer.
 type writer struct {
 	s        *Session
+	notes    *wrapper
+	out      *wrapper
 	thinking bool // the terminal is dim
 	wrote    bool // something stands on the answer's line
 	call     strings.Builder
 	name     string
+}
+
+func (s *Session) writer() *writer {
+	columns := 0
+	if s.Terminal && s.Columns != nil {
+		columns = s.Columns()
+	}
+	return &writer{s: s, notes: &wrapper{out: s.Notes, width: columns}, out: &wrapper{out: s.Out, width: columns}}
 }
 
 func (w *writer) show(events []chat.Event) {
@@ -53,7 +63,7 @@ func (w *writer) think(text string) {
 		fmt.Fprint(w.s.Notes, dimOn)
 	}
 	w.thinking = true
-	fmt.Fprint(w.s.Notes, clean(text))
+	w.notes.write(clean(text))
 }
 
 func (w *writer) speak(text string) {
@@ -68,7 +78,7 @@ func (w *writer) speak(text string) {
 	if w.s.Terminal {
 		text = clean(text)
 	}
-	fmt.Fprint(w.s.Out, text)
+	w.out.write(text)
 }
 
 func (w *writer) stopThinking() {
@@ -76,6 +86,8 @@ func (w *writer) stopThinking() {
 		return
 	}
 	w.thinking = false
+	w.notes.flush()
+	w.notes.blanks, w.notes.column = "", 0
 	if w.s.Color {
 		fmt.Fprint(w.s.Notes, dimOff)
 	}
@@ -85,6 +97,7 @@ func (w *writer) stopThinking() {
 // end finishes the line.
 func (w *writer) end() {
 	w.stopThinking()
+	w.out.flush()
 	if w.wrote {
 		fmt.Fprintln(w.s.Out)
 	}
