@@ -8,10 +8,12 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -43,8 +45,12 @@ const (
 // fault is why a request brought nothing, or no more.
 type fault struct {
 	source, file string
+	host         string // that was asked: the source's, or one that it led to
 	err          error
+	short        string        // err without what differs from request to request; empty: err says it
 	refusal      bool          // asking again will not help
+	offline      bool          // no connection could be made
+	led          bool          // but one to the source, which led there
 	rangeless    bool          // the source answers with the whole file
 	stalled      bool          // nothing came
 	pause        time.Duration // the source asks for so much time
@@ -102,14 +108,21 @@ type request struct {
 	from, to int64
 	whole    bool // no Range: the file from its first byte
 	anyStart bool // an answer with the whole file will do
+	host     string
 }
 
 func (q request) fault(err error) *fault {
-	return &fault{source: q.of.Name, file: q.file, err: err}
+	return &fault{source: q.of.Name, file: q.file, host: q.host, err: err}
 }
 
 func (q request) refusal(format string, args ...any) *fault {
-	return &fault{source: q.of.Name, file: q.file, err: fmt.Errorf(format, args...), refusal: true}
+	return &fault{source: q.of.Name, file: q.file, host: q.host, err: fmt.Errorf(format, args...), refusal: true}
+}
+
+// because gives a fault whose error holds numbers a short text without them.
+func (f *fault) because(short string) *fault {
+	f.short = short
+	return f
 }
 
 // answer is a body that brings the bytes [from, to) of the file.
@@ -135,13 +148,16 @@ func (c *client) ask(ctx context.Context, q request) (*answer, error) {
 		at = start
 	}
 	for range maxHops {
-		resp, err := c.send(ctx, q, start, at)
+		q.host = at.Host
+		resp, connected, err := c.send(ctx, q, start, at)
 		if err != nil {
 			if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
 				err = errStalled
 			}
 			f := q.fault(err)
 			f.stalled = errors.Is(err, errStalled)
+			f.offline = f.stalled && !connected || unreachable(err)
+			f.led = !remembered && at != start
 			return nil, f
 		}
 		switch code := resp.StatusCode; {
@@ -161,12 +177,12 @@ func (c *client) ask(ctx context.Context, q request) (*answer, error) {
 		case code == 301 || code == 302 || code == 303 || code == 307 || code == 308:
 			drain(resp)
 			if tag := strings.Trim(resp.Header.Get("X-Linked-Etag"), `"`); len(tag) == len(q.sha256) && !strings.EqualFold(tag, q.sha256) {
-				return nil, q.refusal("it has another file: got SHA-256 %s, want %s", tag, q.sha256)
+				return nil, q.refusal("it has another file: got SHA-256 %s, want %s", tag, q.sha256).because(otherFile)
 			}
 			next, err := at.Parse(resp.Header.Get("Location"))
 			switch {
 			case err != nil || next.Host == "":
-				return nil, q.refusal("got a redirect to %q, want a URL", resp.Header.Get("Location"))
+				return nil, q.refusal("got a redirect to %q, want a URL", resp.Header.Get("Location")).because("it redirects to what is no URL")
 			case next.Scheme != "https" && (next.Scheme != "http" || at.Scheme == "https"):
 				return nil, q.refusal("got a redirect from %s to %s, want one that is no less safe", at.Scheme, next.Scheme)
 			}
@@ -192,10 +208,12 @@ func (c *client) forget(key place, stale *url.URL) {
 	}
 }
 
-func (c *client) send(ctx context.Context, q request, start, at *url.URL) (*http.Response, error) {
+func (c *client) send(ctx context.Context, q request, start, at *url.URL) (resp *http.Response, connected bool, err error) {
+	var got atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { got.Store(true) }})
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	r.Header.Set("User-Agent", "pond")
 	r.Header.Set("Accept-Encoding", "identity")
@@ -205,12 +223,12 @@ func (c *client) send(ctx context.Context, q request, start, at *url.URL) (*http
 	if q.of.Token != "" && at.Scheme == start.Scheme && strings.EqualFold(at.Host, start.Host) {
 		r.Header.Set("Authorization", "Bearer "+q.of.Token)
 	}
-	resp, err := c.http.Do(r)
+	resp, err = c.http.Do(r)
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err // it names the URL, which may hold a signature
 	}
-	return resp, err
+	return resp, got.Load(), err
 }
 
 // accept checks the head of a 200 or 206.
@@ -231,11 +249,11 @@ func (q request) accept(resp *http.Response) (*answer, error) {
 		from, to, size, err := contentRange(resp.Header.Get("Content-Range"))
 		switch {
 		case err != nil:
-			return nil, q.refusal("%w", err)
+			return nil, q.refusal("%w", err).because(otherRange)
 		case size >= 0 && size != q.size:
-			return nil, q.refusal("it has another file: got %d bytes, want %d", size, q.size)
+			return nil, q.refusal("it has another file: got %d bytes, want %d", size, q.size).because(otherFile)
 		case from != q.from || to > q.to:
-			return nil, q.refusal("got bytes %d to %d, want %d to %d", from, to, q.from, q.to)
+			return nil, q.refusal("got bytes %d to %d, want %d to %d", from, to, q.from, q.to).because(otherRange)
 		}
 		a.from, a.to = from, to
 		return a, nil
@@ -244,9 +262,9 @@ func (q request) accept(resp *http.Response) (*answer, error) {
 	case resp.StatusCode != http.StatusOK:
 		return nil, q.refusal("got status %s, want 200", resp.Status)
 	case resp.ContentLength >= 0 && resp.ContentLength != q.size:
-		return nil, q.refusal("it has another file: got %d bytes, want %d", resp.ContentLength, q.size)
+		return nil, q.refusal("it has another file: got %d bytes, want %d", resp.ContentLength, q.size).because(otherFile)
 	case q.from > 0 && !q.anyStart:
-		f := q.refusal("got the whole file, want bytes %d to %d", q.from, q.to)
+		f := q.refusal("got the whole file, want bytes %d to %d", q.from, q.to).because("it answers with whole files, want parts of them")
 		f.rangeless = true
 		return nil, f
 	}

@@ -3,7 +3,7 @@
 // and what was received before an interruption is not asked for again.
 //
 // It does not decide what is installed, and it neither locks nor creates the folder (package store does). Start with Run, then
-// schedule.go (who fetches what), file.go (one file on its way to the disk), state.go (what is remembered of it) and client.go
+// schedule.go (who fetches what), reach.go (is there a network), file.go (one file on its way to the disk), state.go (what is remembered of it) and client.go
 // (what a server may answer).
 package fetch
 
@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,7 +44,8 @@ type Options struct {
 	RateBytes   int64         // most bytes a second, all connections together; 0: no limit
 	Stall       time.Duration // a connection that brings next to nothing for so long is left; 20 s
 	Backoff     time.Duration // wait after a source's second failure in a row, doubled for each further one up to 1 min; 500 ms
-	Patience    time.Duration // the job fails when nothing came for so long from any source; 30 min
+	Patience    time.Duration // the job fails when nothing came for so long from any source; 15 min
+	Offline     time.Duration // the job fails when no connection could be made for so long since its start; 1 min
 	SaveEvery   time.Duration // what was received is made to outlast a crash at least so often; 2 s
 	Proxy       func(*http.Request) (*url.URL, error)
 	Report      func(Event)               // told what happens, one call at a time; must not wait
@@ -69,7 +71,8 @@ func (o Options) withDefaults() Options {
 	}
 	def(&o.Stall, 20*time.Second)
 	def(&o.Backoff, 500*time.Millisecond)
-	def(&o.Patience, 30*time.Minute)
+	def(&o.Patience, 15*time.Minute)
+	def(&o.Offline, time.Minute)
 	def(&o.SaveEvery, 2*time.Second)
 	if o.Proxy == nil {
 		o.Proxy = http.ProxyFromEnvironment
@@ -99,6 +102,8 @@ type Event struct {
 	Kind     Kind
 	File     string
 	Source   string
+	Host     string // of Trouble: which was asked, the source's or one that it led to
+	Cause    string // of Trouble: why, the same text for the same cause whatever the file and the bytes
 	Err      error
 	Progress Progress
 }
@@ -108,6 +113,7 @@ type Progress struct {
 	Done, Total int64   // bytes on the disk, of all files of the job
 	Rate        float64 // bytes a second over the last 10 s; 0 while unknown
 	Active      int     // requests that bring bytes or are expected to; 0: waiting for a source
+	Offline     bool    // no source can be reached; they are tried again and again
 }
 
 // ETA is the time left at the present rate; ok is false while it is unknown.
@@ -125,19 +131,37 @@ func (p Progress) ETA() (left time.Duration, ok bool) {
 // SourceError says that a file cannot be had: every source refused it, or none brought anything for as long as Options.Patience
 // allows. What was received is kept.
 type SourceError struct {
-	File   string
-	Faults []error // the last one of each source
+	File    string
+	Faults  []error       // the last one of each source
+	Waited  time.Duration // since the last bytes, or the start; 0: every source refused
+	Offline bool          // no source could be reached at the end
 }
 
 func (e *SourceError) Error() string {
-	texts := make([]string, 0, len(e.Faults))
-	for _, f := range e.Faults {
-		texts = append(texts, f.Error())
+	var texts []string
+	for _, err := range e.Faults {
+		text := err.Error()
+		var f *fault
+		if errors.As(err, &f) && e.Offline {
+			text = fmt.Sprintf("%s cannot be reached (%s)", f.host, f.cause())
+		} else if errors.As(err, &f) {
+			text = fmt.Sprintf("%s: %v", f.source, plain(f.err))
+		}
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
 	}
 	if len(texts) == 0 {
 		texts = append(texts, "no source has it")
 	}
-	return fmt.Sprintf("%s: no source delivers it: %s", e.File, strings.Join(texts, "; "))
+	all := strings.Join(texts, "; ")
+	switch {
+	case e.Offline:
+		return fmt.Sprintf("no connection for %s: %s", about(e.Waited), all)
+	case e.Waited > 0:
+		return fmt.Sprintf("%s: no source delivers it, waited for %s: %s", e.File, about(e.Waited), all)
+	}
+	return fmt.Sprintf("%s: no source delivers it: %s", e.File, all)
 }
 
 // DigestError says that a file was received whole, more than once, and was never the file of the manifest. Nothing of it is kept.

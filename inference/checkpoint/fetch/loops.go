@@ -88,7 +88,7 @@ func (r *runner) report(e Event) {
 	r.telling.Lock()
 	defer r.telling.Unlock()
 	r.mu.Lock()
-	p := Progress{Rate: r.rate}
+	p := Progress{Rate: r.rate, Offline: r.offline()}
 	for _, f := range r.files {
 		p.Total += f.Bytes
 		p.Done += f.have.bytes()

@@ -31,6 +31,10 @@ type runner struct {
 	mu       sync.Mutex // protects all below, and the files' fields as they say
 	wake     chan struct{}
 	files    []*file
+	started  time.Time
+	reached  bool        // somebody answered, or at least a connection was made
+	down     []bool      // by source: the last try made no connection
+	bodies   int         // requests whose answer is being read
 	resting  []time.Time // by source: not asked before
 	last     []error     // by source: its last fault
 	failure  error
@@ -45,8 +49,10 @@ type runner struct {
 func newRunner(ctx context.Context, job Job, cancel context.CancelCauseFunc) *runner {
 	r := &runner{
 		Job: job, client: newClient(job.Options), limiter: newLimiter(job.RateBytes), base: ctx, cancel: cancel,
-		hurry: make(chan struct{}, 1), wake: make(chan struct{}), resting: make([]time.Time, len(job.Sources)), last: make([]error, len(job.Sources)), progress: time.Now(),
+		hurry: make(chan struct{}, 1), wake: make(chan struct{}), resting: make([]time.Time, len(job.Sources)), last: make([]error, len(job.Sources)),
+		started: time.Now(), down: make([]bool, len(job.Sources)),
 	}
+	r.progress = r.started
 	for _, m := range job.Files {
 		r.files = append(r.files, &file{File: m, small: m.Bytes <= smallBytes, ahead: make(chan struct{}, 1), trouble: make([]trouble, len(job.Sources))})
 	}
@@ -162,11 +168,11 @@ func (r *runner) start(ctx context.Context, f *file) {
 
 // choose finds the next task, or a file to open first; where there is neither, when to look again at the latest. The caller holds mu.
 func (r *runner) choose(now time.Time) (t *task, open *file, until time.Time, err error) {
-	until = r.progress.Add(r.Patience)
+	until = r.deadline()
 	if now.After(until) {
 		for _, f := range r.files {
 			if !f.done {
-				return nil, nil, until, r.gaveUp(f)
+				return nil, nil, until, r.gaveUp(f, now)
 			}
 		}
 	}
@@ -204,7 +210,7 @@ func (r *runner) choose(now time.Time) (t *task, open *file, until time.Time, er
 		source, at, out := r.pick(f, now)
 		switch {
 		case out:
-			return nil, nil, until, r.gaveUp(f)
+			return nil, nil, until, r.gaveUp(f, time.Time{})
 		case source < 0:
 			if at.Before(until) {
 				until = at
@@ -245,9 +251,12 @@ func (r *runner) pick(f *file, now time.Time) (source int, at time.Time, out boo
 	return source, at, out
 }
 
-// gaveUp is the error of a file that no source delivers. The caller holds mu.
-func (r *runner) gaveUp(f *file) error {
+// gaveUp is the error of a file that no source delivers; now is zero where all of them refused it. The caller holds mu.
+func (r *runner) gaveUp(f *file, now time.Time) error {
 	e := &SourceError{File: f.Name}
+	if !now.IsZero() {
+		e.Waited, e.Offline = now.Sub(r.progress), r.offline()
+	}
 	for i, t := range f.trouble {
 		switch {
 		case r.Sources[i].lacks(f.Name):
@@ -281,6 +290,8 @@ func (r *runner) fetchSmall(t *task) error {
 	}
 	defer a.body.Close()
 	w.head()
+	q.host = a.host
+	defer r.reading(t.source)()
 	data := make([]byte, t.f.Bytes+1)
 	n := 0
 	for n < len(data) && err == nil {
@@ -291,16 +302,16 @@ func (r *runner) fetchSmall(t *task) error {
 	}
 	switch {
 	case int64(n) > t.f.Bytes:
-		return q.refusal("got more than %d bytes, want that many", t.f.Bytes)
+		return q.refusal("got more than %d bytes, want that many", t.f.Bytes).because(otherFile)
 	case !errors.Is(err, io.EOF):
 		return r.broken(ctx, q, err)
 	case int64(n) < t.f.Bytes:
-		return q.fault(errShort(int64(n), t.f.Bytes))
+		return q.fault(errShort(int64(n), t.f.Bytes)).because(endsEarly)
 	}
 	if err := r.keepWhole(t.f, data[:n]); err != nil {
 		var wrong *DigestError
 		if errors.As(err, &wrong) {
-			return q.refusal("it has another file: got SHA-256 %s, want %s", wrong.Got, wrong.Want)
+			return q.refusal("it has another file: got SHA-256 %s, want %s", wrong.Got, wrong.Want).because(otherFile)
 		}
 		return err
 	}
@@ -328,6 +339,8 @@ func (r *runner) fetchRange(t *task) error {
 	}
 	defer a.body.Close()
 	w.head()
+	q.host = a.host
+	defer r.reading(t.source)()
 	if !r.sameValidator(t, a) {
 		return nil
 	}
@@ -347,7 +360,7 @@ func (r *runner) fetchRange(t *task) error {
 		switch {
 		case at >= a.to:
 		case errors.Is(err, io.EOF):
-			return q.fault(errShort(at-a.from, a.to-a.from))
+			return q.fault(errShort(at-a.from, a.to-a.from)).because(endsEarly)
 		case err != nil:
 			return r.broken(ctx, q, err)
 		}
@@ -436,7 +449,7 @@ func (r *runner) release(t *task, err error) {
 		r.fail(err)
 	}
 	if r.judge(t, bad) {
-		r.report(Event{Kind: Trouble, File: t.f.Name, Source: r.Sources[t.source].Name, Err: bad})
+		r.report(Event{Kind: Trouble, File: t.f.Name, Source: r.Sources[t.source].Name, Host: bad.host, Cause: bad.cause(), Err: bad})
 	}
 }
 
@@ -465,6 +478,8 @@ func (r *runner) judge(t *task, bad *fault) (tell bool) {
 	}
 	now := time.Now()
 	mine := &f.trouble[t.source]
+	r.down[t.source] = bad != nil && bad.offline
+	r.reached = r.reached || !r.down[t.source] || bad.led
 	if bad == nil {
 		*mine = trouble{rangeless: mine.rangeless, last: mine.last}
 		return false
@@ -479,7 +494,11 @@ func (r *runner) judge(t *task, bad *fault) (tell bool) {
 			mine.refusals++
 		}
 		if mine.faults > 1 {
-			mine.until = now.Add(min(r.Backoff<<min(mine.faults-2, 20), time.Minute))
+			longest := time.Minute
+			if bad.offline {
+				longest = 15 * time.Second // asking costs nobody anything, and the network may be back
+			}
+			mine.until = now.Add(min(r.Backoff<<min(mine.faults-2, 20), longest))
 		}
 	}
 	if bad.rangeless {
