@@ -31,7 +31,7 @@ the first repository stalls it goes on with a second that has the same files.
 With --repair every byte that is there is read first, and only the files that are wrong or missing are fetched.
 
 Exit codes: 2 a flag is wrong, 3 Pond does not know the model, 4 files of other content are in the way (see --repair), 8 no source delivers, 9 the disk
-is full, 10 the folder is not there, in use, or fails, 130 paused by Ctrl-C. After 8, 9 and 130 the same command goes on.`,
+is full, 10 the folder is not there, cannot be made, is in use, or fails, 130 paused by Ctrl-C. After 8, 9 and 130 the same command goes on.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			rate, err := parseRate(limit)

@@ -76,6 +76,7 @@ func storeError(err error) error {
 	var digest *fetch.DigestError
 	var space *fetch.SpaceError
 	var broken *fetch.DiskError
+	var folder *store.FolderError
 	switch {
 	case err == nil:
 		return nil
@@ -87,7 +88,7 @@ func storeError(err error) error {
 		return &exitError{exitSources, fmt.Errorf("%w; what is there is kept, and the same command goes on from there", err)}
 	case errors.As(err, &digest):
 		return &exitError{exitSources, err}
-	case errors.As(err, &away), errors.As(err, &locked), errors.As(err, &broken):
+	case errors.As(err, &away), errors.As(err, &locked), errors.As(err, &broken), errors.As(err, &folder):
 		return &exitError{exitFolder, err}
 	case errors.Is(err, context.Canceled):
 		return &exitError{exitInterrupted, err}

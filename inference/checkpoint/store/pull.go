@@ -27,7 +27,7 @@ type PullOptions struct {
 // Pull makes a model Ready: what is there is kept, what is missing is downloaded. A Ready model is left alone.
 //
 // A file that bears a name of the manifest and has other bytes is nobody's to overwrite unasked: without Repair the error is a
-// *DamagedError. Else it is a *MissingRootError, *disk.LockedError, *fetch.SpaceError (before anything is downloaded, or on the way),
+// *DamagedError. Else it is a *MissingRootError, *FolderError, *disk.LockedError, *fetch.SpaceError (before anything is downloaded, or on the way),
 // another of package fetch's, ctx's or the system's. In every case what was received is kept, and the next Pull takes it up.
 func (s Store) Pull(ctx context.Context, m manifest.Manifest, o PullOptions) (err error) {
 	_, before := os.Lstat(s.Dir(m.ID))

@@ -44,16 +44,32 @@ func (e *MissingRootError) Error() string {
 	return fmt.Sprintf("the folder of models %s is not there; if it is on a drive, connect it, else create the folder", e.Root)
 }
 
-// Check reports whether Root is there, or may be made. The error is a *MissingRootError, or the system's.
+// FolderError says that the folder of models, or a model's in it, cannot be made or used.
+type FolderError struct {
+	Dir string
+	Err error
+}
+
+func (e *FolderError) Error() string {
+	var path *fs.PathError
+	if errors.As(e.Err, &path) { // it names the part of Dir that failed
+		return fmt.Sprintf("the folder %s cannot be used: %s %s: %v", e.Dir, path.Op, path.Path, path.Err)
+	}
+	return fmt.Sprintf("the folder %s cannot be used: %v", e.Dir, e.Err)
+}
+
+func (e *FolderError) Unwrap() error { return e.Err }
+
+// Check reports whether Root is there, or may be made. The error is a *MissingRootError or a *FolderError.
 func (s Store) Check() error {
 	info, err := os.Stat(s.Root)
 	switch {
 	case err == nil && !info.IsDir():
-		return fmt.Errorf("the folder of models: got the file %s, want a folder", s.Root)
+		return &FolderError{s.Root, errors.New("got a file, want a folder")}
 	case err == nil:
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("the folder of models: %w", err)
+		return &FolderError{s.Root, err}
 	}
 	if volume := volumeOf(s.Root); volume != "" {
 		if _, err := os.Stat(volume); errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +153,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.2f GB", float64(n)/1e9)
 }
 
-// Status looks at a model. The error is a *MissingRootError where the drive is not connected, or the system's.
+// Status looks at a model. The error is a *MissingRootError where the drive is not connected, or a *FolderError.
 func (s Store) Status(m manifest.Manifest) (Status, error) {
 	st := Status{ID: m.ID, Dir: s.Dir(m.ID), TotalBytes: m.Bytes()}
 	if err := s.Check(); err != nil {
@@ -211,16 +227,20 @@ func (s Store) open(m manifest.Manifest, create bool) (*folder, error) {
 	if create {
 		if s.Create {
 			if err := os.MkdirAll(s.Root, 0o755); err != nil {
-				return nil, err
+				return nil, &FolderError{s.Root, err}
 			}
 		}
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, err
+			return nil, &FolderError{dir, err}
 		}
 	}
 	release, err := disk.Lock(dir)
-	if err != nil {
+	var locked *disk.LockedError
+	switch {
+	case errors.As(err, &locked), errors.Is(err, fs.ErrNotExist):
 		return nil, err
+	case err != nil:
+		return nil, &FolderError{dir, err}
 	}
 	r, err := readRecord(dir)
 	if err != nil {
