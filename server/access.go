@@ -20,7 +20,7 @@ import (
 
 const (
 	headerRequestID = "X-Request-Id"
-	// headerIgnored names the fields of a request that had no effect because nobody knows them.
+	// headerIgnored names the fields of a request that had no effect: nobody knows them, or Pond cannot do what they ask for.
 	headerIgnored = "X-Pond-Ignored"
 )
 

@@ -12,7 +12,7 @@ type Generation struct {
 	IncludeUsage bool
 	Logprobs     bool
 	TopLogprobs  int      // 0 to 20
-	Ignored      []string // paths of fields nobody knows, sorted
+	Ignored      []string // paths of fields that have no effect, sorted: those nobody knows, and wishes that Pond cannot grant
 }
 
 // ChatRequest is the body of POST /v1/chat/completions.
@@ -72,10 +72,11 @@ func (o *object) chatLogprobs(req *ChatRequest) {
 	req.TopLogprobs = int(*top)
 }
 
-// toolChoice implements auto (the model decides) and none (the tools are not shown to it).
+// toolChoice implements auto (the model decides) and none (the tools are not shown to it). How many calls the model makes is its own affair:
+// OpenAI's helpers ask for one at a time as a matter of course, so the wish is taken and named as ignored.
 func (o *object) toolChoice(req *ChatRequest) {
 	if parallel := o.boolean("parallel_tool_calls"); parallel != nil && !*parallel && len(req.Tools) > 0 {
-		o.report.fail(o.at("parallel_tool_calls"), CodeUnsupported, "not implemented: got false, want true or nothing")
+		o.report.ignore(o.at("parallel_tool_calls"))
 	}
 	raw, ok := o.take("tool_choice")
 	if !ok {
@@ -97,7 +98,8 @@ func (o *object) toolChoice(req *ChatRequest) {
 }
 
 // thinking takes the four places where clients switch thinking. Two that contradict each other are refused: no order of
-// precedence would be the one that the client had in mind.
+// precedence would be the one that the client had in mind. Every effort but none turns it on; there are no budgets, so any but high is
+// named as ignored.
 func (o *object) thinking(req *ChatRequest) {
 	var from string
 	set := func(path string, on *bool) {
@@ -115,15 +117,15 @@ func (o *object) thinking(req *ChatRequest) {
 		}
 	}
 	if effort := o.str("reasoning_effort"); effort != nil {
-		on := *effort == "high"
+		on := *effort != "none"
 		switch *effort {
 		case "none", "high":
 			set(o.at("reasoning_effort"), &on)
 		case "minimal", "low", "medium", "xhigh", "max":
-			o.report.fail(o.at("reasoning_effort"), CodeUnsupported,
-				"not implemented: got %q, want \"none\" (no thinking) or \"high\" (thinking without a budget)", *effort)
+			set(o.at("reasoning_effort"), &on)
+			o.report.ignore(o.at("reasoning_effort"))
 		default:
-			o.report.fail(o.at("reasoning_effort"), CodeInvalidValue, "got %q, want \"none\" or \"high\"", clip(*effort))
+			o.report.fail(o.at("reasoning_effort"), CodeInvalidValue, "got %q, want none, minimal, low, medium, high, xhigh or max", clip(*effort))
 		}
 	}
 	set(o.at("enable_thinking"), o.boolean("enable_thinking"))

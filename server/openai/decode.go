@@ -29,6 +29,9 @@ func (r *report) fail(param, code, format string, args ...any) {
 	}
 }
 
+// ignore notes a field that has no effect.
+func (r *report) ignore(path string) { r.ignored = append(r.ignored, path) }
+
 // object is one JSON object whose fields are taken one by one.
 type object struct {
 	path   string // "" for the body itself
@@ -84,7 +87,7 @@ func (o *object) take(name string) (json.RawMessage, bool) {
 func (o *object) finish() {
 	for name, raw := range o.fields {
 		if !isNull(raw) {
-			o.report.ignored = append(o.report.ignored, o.at(name))
+			o.report.ignore(o.at(name))
 		}
 	}
 }

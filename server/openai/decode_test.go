@@ -80,6 +80,10 @@ func TestChatErrors(t *testing.T) {
 		{message(`{"content":"x"}`), "messages[1].role", CodeMissing, "missing"},
 		{message(`{"role":"bot","content":"x"}`), "messages[1].role", CodeInvalidValue, `got "bot"`},
 		{message(`{"role":"function","name":"f","content":"x"}`), "messages[1].role", CodeUnsupported, "tool"},
+		{message(`{"role":"user","content":null}`), "messages[1].content", CodeMissing, "missing: want a string or a list of parts"},
+		{message(`{"role":"user"}`), "messages[1].content", CodeMissing, "missing"},
+		{message(`{"role":"user","content":[]}`), "messages[1].content", CodeInvalidValue, "got an empty list"},
+		{message(`{"role":"user","content":["a",null]}`), "messages[1].content[1]", CodeInvalidType, "got null, want an object"},
 		{message(`{"role":"user","content":7}`), "messages[1].content", CodeInvalidType, "got the number 7, want a string or a list of parts"},
 		{message(`{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"x"}}]}`), "messages[1].content[1].type", CodeUnsupported, "text only"},
 		{message(`{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}`), "messages[1].content[0].type", CodeUnsupported, "text only"},
@@ -104,6 +108,7 @@ func TestChatErrors(t *testing.T) {
 		{withField(`"max_tokens":5,"max_completion_tokens":6`), "max_tokens", CodeInvalidValue, "send one of them"},
 		{withField(`"stop":5`), "stop", CodeInvalidType, "want a string or a list of strings"},
 		{withField(`"stop":["a",5]`), "stop", CodeInvalidType, "want a string or a list of strings"},
+		{withField(`"stop":["a",null]`), "stop[1]", CodeInvalidType, "got null, want a string"},
 		{withField(`"stop":["1","2","3","4","5","6","7","8","9","a","b","c","d","e","f","g","h"]`), "stop", CodeInvalidValue, "got 17 strings, want at most 16"},
 		{withField(`"logit_bias":{"x":1}`), "logit_bias", CodeInvalidValue, `"x"`},
 		{withField(`"logit_bias":{"7":101}`), "logit_bias.7", CodeInvalidValue, "want -100 to 100"},
@@ -126,9 +131,8 @@ func TestChatErrors(t *testing.T) {
 		{withField(`"tools":[{"type":"function","name":"f"}]`), "tools[0].function", CodeMissing, "missing"},
 		{withField(`"tools":[{"type":"function","function":{"name":"a>b"}}]`), "tools[0].function.name", CodeInvalidValue, "angle brackets"},
 		{withField(`"tools":[{"type":"function","function":{"name":"f","parameters":[]}}]`), "tools[0].function.parameters", CodeInvalidType, "want an object"},
-		{withField(`"tools":[{"type":"function","function":{"name":"f","strict":true}}]`), "tools[0].function.strict", CodeUnsupported, "constrained"},
-		{withField(`"tools":[{"type":"function","function":{"name":"f"}}],"parallel_tool_calls":false`), "parallel_tool_calls", CodeUnsupported, "not implemented"},
-		{withField(`"reasoning_effort":"medium"`), "reasoning_effort", CodeUnsupported, "medium"},
+		{withField(`"tools":[{"type":"function","function":{"name":"f","strict":"yes"}}]`), "tools[0].function.strict", CodeInvalidType, "want true or false"},
+		{withField(`"reasoning_effort":"medium","enable_thinking":false`), "enable_thinking", CodeInvalidValue, "contradicts reasoning_effort"},
 		{withField(`"reasoning_effort":"lots"`), "reasoning_effort", CodeInvalidValue, "lots"},
 		{withField(`"reasoning_effort":"none","enable_thinking":true`), "enable_thinking", CodeInvalidValue, "contradicts reasoning_effort"},
 		{withField(`"chat_template_kwargs":{"enable_thinking":"no"}`), "chat_template_kwargs.enable_thinking", CodeInvalidType, "want true or false"},
@@ -200,6 +204,33 @@ func TestChatFields(t *testing.T) {
 	if diff := cmp.Diff(want, req); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// TestWishesOfHelpers: OpenAI's clients send these unasked; refusing them refused the clients.
+func TestWishesOfHelpers(t *testing.T) {
+	const tool = `"tools":[{"type":"function","function":{"name":"f","strict":true}}]`
+	for field, want := range map[string][]string{
+		`"reasoning_effort":"minimal"`:        {"reasoning_effort"},
+		`"reasoning_effort":"low"`:            {"reasoning_effort"},
+		`"reasoning_effort":"medium"`:         {"reasoning_effort"},
+		`"reasoning_effort":"xhigh"`:          {"reasoning_effort"},
+		`"reasoning_effort":"high"`:           nil,
+		tool:                                  {"tools[0].function.strict"},
+		tool + `,"parallel_tool_calls":false`: {"parallel_tool_calls", "tools[0].function.strict"},
+		tool + `,"parallel_tool_calls":true`:  {"tools[0].function.strict"},
+		`"parallel_tool_calls":false`:         nil,
+	} {
+		req := mustChat(t, withField(field))
+		if diff := cmp.Diff(want, req.Ignored); diff != "" {
+			t.Errorf("%s: ignored (-want +got):\n%s", field, diff)
+		}
+		if on := req.Thinking; strings.Contains(field, "effort") && (on == nil || !*on) {
+			t.Errorf("%s: got thinking %v, want it on", field, on)
+		}
+	}
+	// No call was made for it, and it still passes.
+	mustChat(t, `{"messages":[{"role":"user","content":"hi"},{"role":"tool","content":"orphan"}]}`)
+	mustChat(t, `{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","function":{"name":"f"}}]}]}`)
 }
 
 func TestThinkingSwitches(t *testing.T) {

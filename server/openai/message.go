@@ -75,6 +75,14 @@ func (o *object) message() Message {
 	if s := o.str("refusal"); s != nil && m.Content == nil && *s != "" {
 		m.Content = []string{*s}
 	}
+	// An assistant may have said nothing beside its calls; a user has not.
+	switch {
+	case m.Role != "user" || len(m.Content) > 0:
+	case m.Content == nil:
+		o.report.fail(o.at("content"), CodeMissing, "missing: want a string or a list of parts")
+	default:
+		o.report.fail(o.at("content"), CodeInvalidValue, "got an empty list, want a string or at least one part")
+	}
 	m.ToolCalls = o.toolCalls()
 	if m.Role != "assistant" && len(m.ToolCalls) > 0 {
 		o.report.fail(o.at("tool_calls"), CodeInvalidValue, "got tool calls in a %s message, want them only in assistant messages", m.Role)
@@ -106,7 +114,7 @@ func (o *object) content() []string {
 	parts := make([]string, 0, len(list))
 	for i, raw := range list {
 		path := fmt.Sprintf("%s[%d]", o.at("content"), i)
-		if json.Unmarshal(raw, &text) == nil {
+		if !isNull(raw) && json.Unmarshal(raw, &text) == nil {
 			parts = append(parts, text)
 			continue
 		}
@@ -228,5 +236,8 @@ func (o *object) checkTool() {
 	}
 	f.str("description")
 	f.object("parameters")
-	f.refuse([]refusal{{"strict", []string{"false"}, "constrained arguments are not implemented"}})
+	// OpenAI's helpers ask for it as a matter of course. Arguments are not constrained, only checked where the client does so.
+	if strict := f.boolean("strict"); strict != nil && *strict {
+		f.report.ignore(f.at("strict"))
+	}
 }

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"sort"
 	"strconv"
@@ -102,16 +103,21 @@ func (o *object) stops() []string {
 	if !ok {
 		return nil
 	}
-	var list []string
+	var list []*string // nil for null, which Go's reader would take for an empty string
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
-		list = []string{one}
+		list = []*string{&one}
 	} else if json.Unmarshal(raw, &list) != nil {
 		o.report.fail(o.at("stop"), CodeInvalidType, "got %s, want a string or a list of strings", kindOf(raw))
 		return nil
 	}
 	var kept []string
-	for _, s := range list {
+	for i, item := range list {
+		if item == nil {
+			o.report.fail(fmt.Sprintf("%s[%d]", o.at("stop"), i), CodeInvalidType, "got null, want a string")
+			return nil
+		}
+		s := *item
 		if len(s) > maxStopBytes {
 			o.report.fail(o.at("stop"), CodeInvalidValue, "got a string of %d bytes, want at most %d", len(s), maxStopBytes)
 		}
