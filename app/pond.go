@@ -41,7 +41,21 @@ func (e *OpenError) Unwrap() error { return e.Err }
 // machine's, or it is open to others without a key.
 type AddressError struct{ Err error }
 
-func (e *AddressError) Error() string { return e.Err.Error() }
+// Error says all that is missing at once, and how to give it.
+func (e *AddressError) Error() string {
+	var beyond *server.BeyondLoopbackError
+	if !errors.As(e.Err, &beyond) {
+		return e.Err.Error()
+	}
+	var how []string
+	if beyond.NoKey {
+		how = append(how, "the key with POND_API_KEY in the environment or --api-key")
+	}
+	if beyond.NoHosts {
+		how = append(how, "the names with --allow-host, such as my-mac.local")
+	}
+	return e.Err.Error() + "; give " + strings.Join(how, " and ")
+}
 func (e *AddressError) Unwrap() error { return e.Err }
 
 // Open loads the model, if the memory gate lets it in. The error is an *OpenError, a *MemoryError, or ctx's.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,8 +118,26 @@ func TestPondFails(t *testing.T) {
 		t.Errorf("a taken port and no model: got %v, want an AddressError", err)
 	}
 
-	if err := New(Config{Model: model, Address: "0.0.0.0:0"}).Start(context.Background()); !errors.As(err, new(*AddressError)) {
-		t.Errorf("open to everybody without a key: got %v, want an AddressError", err)
+	// What an address open to others needs is said at once, with the flags: not one after the other.
+	for _, c := range []struct {
+		key   string
+		hosts []string
+		want  []string
+	}{
+		{"", nil, []string{"--api-key", "POND_API_KEY", "--allow-host"}},
+		{"k", nil, []string{"--allow-host"}},
+		{"", []string{"my-mac.local"}, []string{"--api-key", "POND_API_KEY"}},
+	} {
+		err := New(Config{Model: model, Address: "0.0.0.0:0", APIKey: c.key, AllowedHosts: c.hosts}).Start(context.Background())
+		if !errors.As(err, new(*AddressError)) {
+			t.Errorf("open to everybody: got %v, want an AddressError", err)
+			continue
+		}
+		for _, flag := range []string{"--api-key", "POND_API_KEY", "--allow-host"} {
+			if got := strings.Contains(err.Error(), flag); got != slices.Contains(c.want, flag) {
+				t.Errorf("key %q, hosts %v: got %v, want it to name %v alone", c.key, c.hosts, err, c.want)
+			}
+		}
 	}
 
 	weights := filepath.Join(model.Dir, "model.safetensors")

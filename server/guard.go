@@ -64,13 +64,29 @@ func checkBind(o Options) error {
 	if isLoopback(strings.ToLower(host)) {
 		return nil
 	}
-	if o.APIKey == "" {
-		return fmt.Errorf("address %s is beyond loopback: want an API key", o.Addr)
-	}
-	if len(o.AllowedHosts) == 0 {
-		return fmt.Errorf("address %s is beyond loopback: want the list of host names that clients use", o.Addr)
+	if o.APIKey == "" || len(o.AllowedHosts) == 0 {
+		return &BeyondLoopbackError{Addr: o.Addr, NoKey: o.APIKey == "", NoHosts: len(o.AllowedHosts) == 0}
 	}
 	return nil
+}
+
+// BeyondLoopbackError says that others can reach the address, and which of the two things it needs are missing.
+type BeyondLoopbackError struct {
+	Addr    string
+	NoKey   bool // no API key
+	NoHosts bool // no list of the host names that clients use
+}
+
+func (e *BeyondLoopbackError) Error() string {
+	const key, hosts = "an API key", "the list of host names that clients use"
+	want := key + " and " + hosts
+	switch {
+	case !e.NoHosts:
+		want = key
+	case !e.NoKey:
+		want = hosts
+	}
+	return fmt.Sprintf("address %s is beyond loopback: want %s", e.Addr, want)
 }
 
 // check runs before routing.
