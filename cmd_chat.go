@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 
 	"github.com/spf13/cobra"
 
+	"pond/app"
 	"pond/app/console"
 	"pond/inference"
 	"pond/inference/chat"
@@ -57,12 +59,13 @@ func newChat(s streams) *cobra.Command {
 		Use:   "chat",
 		Short: "Talk to the model in the terminal",
 		Long: `Talks to the model in the terminal; it needs no running endpoint. The thinking is shown dim. Ctrl-C stops the answer, not the program; at
-the prompt a second Ctrl-C, or Ctrl-D, leaves. /help lists what else can be typed.
+the prompt it clears the line, and on an empty line the second one leaves, as does Ctrl-D. /help lists what else can be typed.
 
-With --once it answers one question; where the output is no terminal that is the answer's text alone.
+With --once it answers one question; where the output is no terminal that is the answer's text alone. Where the input is no terminal each of its
+lines is a question.
 
-Exit codes: 2 a flag is wrong, 3 the model is not installed, 4 the model cannot be opened, 6 the executor does not run here, 7 there is not enough
-memory, 130 the one question was stopped by Ctrl-C.`,
+Exit codes: 1 a question of --once or of an input that is no terminal got no answer, 2 a flag is wrong, 3 the model is not installed, 4 the model cannot be opened, 6 the executor does not run here, 7 there is not enough
+memory, 130 stopped by Ctrl-C with --once or where the input is no terminal.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			generation, err := sampling.generation()
@@ -80,6 +83,8 @@ memory, 130 the one question was stopped by Ctrl-C.`,
 			}
 			defer e.Close()
 			session.Ask = asker(e, generation)
+			info := e.Info()
+			session.Greeting = fmt.Sprintf("%s on %s, context of %s · /new begins anew, /help lists more, Ctrl-D leaves", info.ID, info.Executor, app.Tokens(info.ContextTokens))
 			if cmd.Flags().Changed("once") {
 				return session.Once(cmd.Context(), once)
 			}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Bar shows how far a long work is, on one line that it wipes again. Work that is done before barAfter has passed shows none.
+// Bar shows how far a long work is, on one line that it wipes again. Work that says that it begins (0 is done) is shown at once; without
+// that word nothing is shown before barAfter has passed.
 // It is used from one goroutine at a time.
 type Bar struct {
 	out   io.Writer
@@ -27,7 +28,9 @@ const (
 // Set shows that done of total units are done.
 func (b *Bar) Set(done, total int64) {
 	now := time.Now()
-	if !b.on || total <= 0 || now.Sub(b.since) < barAfter || now.Sub(b.drawn) < barEvery {
+	begins := done == 0 && b.drawn.IsZero()
+	early := b.drawn.IsZero() && now.Sub(b.since) < barAfter
+	if !b.on || total <= 0 || !begins && (early || now.Sub(b.drawn) < barEvery) {
 		return
 	}
 	b.drawn = now

@@ -20,6 +20,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"pond/inference/chat"
 )
@@ -54,6 +55,9 @@ type Session struct {
 	conversation chat.Conversation
 	stop         <-chan struct{} // Ctrl-C as a key; nil where it is none
 }
+
+// errNoAnswer is wrapped by the error of a question that the model did not answer though nothing failed.
+var errNoAnswer = errors.New("no answer")
 
 // errQuit ends a session without a complaint.
 var errQuit = errors.New("quit")
@@ -92,6 +96,7 @@ func (s *Session) Run(ctx context.Context) error {
 		if err != nil {
 			return s.ended(err, asked, failures)
 		}
+		slash := strings.HasPrefix(text, "/")
 		text = strings.TrimSpace(text)
 		if text == "" {
 			continue
@@ -102,9 +107,15 @@ func (s *Session) Run(ctx context.Context) error {
 			continue
 		}
 		asked++
-		err = s.answer(ctx, text)
+		if slash && commandLike(text) {
+			err = fmt.Errorf("%s is no command: /help lists them; a blank before it makes it a question", strings.Fields(text)[0])
+		} else {
+			err = s.answer(ctx, text)
+		}
 		switch {
 		case err == nil:
+		case errors.Is(err, errNoAnswer):
+			fmt.Fprintf(s.Notes, "(%v)\n", err)
 		case errors.Is(err, context.Canceled) && ctx.Err() == nil:
 			fmt.Fprintln(s.Notes, s.dim("(stopped)"))
 		case errors.Is(err, context.Canceled):
@@ -137,6 +148,12 @@ func (s *Session) ended(err error, asked int, failures []error) error {
 		return fmt.Errorf("%d of %d questions got no whole answer: the last with: %w", len(failures), asked, failures[len(failures)-1])
 	}
 	return nil
+}
+
+// commandLike tells a mistyped command from a question that begins with a path or goes on for lines.
+func commandLike(text string) bool {
+	name := strings.Fields(text)[0][1:]
+	return name != "" && !strings.Contains(text, "\n") && strings.IndexFunc(name, func(r rune) bool { return !unicode.IsLetter(r) }) < 0
 }
 
 // command carries out a line that begins with a slash.
@@ -198,14 +215,18 @@ func (s *Session) answer(ctx context.Context, question string) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case figures.Truncated && whole.Content == "" && len(whole.Calls) == 0:
-		fmt.Fprintln(s.Notes, "(the answer ended inside its thinking: it reached the limit of tokens)")
-	case figures.Truncated:
+	silent := strings.TrimSpace(whole.Content) == "" && len(whole.Calls) == 0
+	if figures.Truncated && !silent {
 		fmt.Fprintln(s.Notes, s.dim("(the answer reached the limit of tokens)"))
 	}
 	if s.Terminal {
 		fmt.Fprintln(s.Notes, s.dim(figures.String()))
+	}
+	switch {
+	case silent && figures.Truncated && whole.Reasoning != "":
+		return fmt.Errorf("%w: it ended inside its thinking, at the limit of tokens", errNoAnswer)
+	case silent:
+		return fmt.Errorf("%w: the model said nothing", errNoAnswer)
 	}
 	return nil
 }

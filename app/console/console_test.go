@@ -142,15 +142,47 @@ func TestInterrupts(t *testing.T) {
 	}
 }
 
-func TestTruncatedThinkingIsSaid(t *testing.T) {
-	var out, notes strings.Builder
+// TestNoAnswerIsAnError: a question whose answer ended inside its thinking left nothing on the output, and exit code 0.
+func TestNoAnswerIsAnError(t *testing.T) {
 	f := &scripted{events: [][]chat.Event{{{Kind: chat.Reasoning, Text: "Hmm"}}}, figures: Figures{Truncated: true}}
-	s := &Session{Out: &out, Notes: &notes, Ask: f.ask}
-	if err := s.Once(context.Background(), "x"); err != nil {
+	for _, f := range []*scripted{f, {}} {
+		var out, notes strings.Builder
+		s := &Session{In: strings.NewReader("x\n"), Out: &out, Notes: &notes, Ask: f.ask}
+		for what, err := range map[string]error{"once": s.Once(context.Background(), "x"), "a pipe": s.Run(context.Background())} {
+			if !errors.Is(err, errNoAnswer) {
+				t.Errorf("%s: got %v", what, err)
+			}
+		}
+		if out.String() != "" || strings.Contains(notes.String(), "inside its thinking") != f.figures.Truncated {
+			t.Errorf("got %q, %q", out.String(), notes.String())
+		}
+	}
+}
+
+// TestAPersonIsGreeted: the session began with a bare "> ". A pipe gets neither greeting nor prompts.
+func TestAPersonIsGreeted(t *testing.T) {
+	for typed, want := range map[bool]string{true: "tiny on host\n> > \n", false: ""} {
+		var out, notes strings.Builder
+		s := &Session{In: strings.NewReader("one\n"), Out: &out, Notes: &notes, Typed: typed, Greeting: "tiny on host", Ask: thoughtful().ask}
+		if err := s.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if notes.String() != want {
+			t.Errorf("typed %v: got %q, want %q", typed, notes.String(), want)
+		}
+	}
+}
+
+// TestAnUnknownCommandIsNoQuestion: /foo was asked of the model.
+func TestAnUnknownCommandIsNoQuestion(t *testing.T) {
+	var notes strings.Builder
+	f := thoughtful()
+	s := &Session{In: strings.NewReader("/foo bar\n /foo\n/etc/hosts is what?\n/\n"), Out: io.Discard, Notes: &notes, Typed: true, Ask: f.ask}
+	if err := s.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if out.String() != "" || !strings.Contains(notes.String(), "inside its thinking") {
-		t.Errorf("got %q, %q", out.String(), notes.String())
+	if len(f.asked) != 3 || strings.Count(notes.String(), "pond: /foo is no command: /help lists them") != 1 {
+		t.Errorf("asked %d questions, said %q", len(f.asked), notes.String())
 	}
 }
 
@@ -187,6 +219,13 @@ func TestBarLine(t *testing.T) {
 	if got := out.String(); strings.Count(got, "\r") != 2 {
 		t.Errorf("got %q, want one line and one wipe", got)
 	}
+	out.Reset()
+	fresh := &Bar{out: &out, on: true, what: "reading the prompt", unit: "tokens", since: time.Now()}
+	fresh.Set(0, 48) // at once: a long chunk says nothing more for a while
+	if !strings.HasPrefix(out.String(), "\rreading the prompt [........................] 0 of 48 tokens") {
+		t.Errorf("nothing was drawn before the first tokens were read: got %q", out.String())
+	}
+	fresh.Clear()
 	off := &Bar{out: &out, on: false}
 	off.Set(1, 2)
 	if strings.Count(out.String(), "\r") != 2 {
