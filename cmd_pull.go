@@ -26,11 +26,12 @@ func newPull(s streams) *cobra.Command {
 command goes on from there, and nothing is downloaded twice. What survives: sleep, a lost network, a full disk, a crash, an upstream that changed.
 
 It asks huggingface.co, or the hub that HF_ENDPOINT names, as HF_TOKEN if that is set, through HTTPS_PROXY where NO_PROXY does not forbid it; when
-the first repository stalls it goes on with a second that has the same files.
+the first repository stalls it goes on with a second that has the same files. A network that goes away is waited for, up to 15 minutes; where no
+connection could be made at all for a minute, it ends.
 
 With --repair every byte that is there is read first, and only the files that are wrong or missing are fetched.
 
-Exit codes: 2 a flag is wrong, 3 Pond does not know the model, 4 files of other content are in the way (see --repair), 8 no source delivers, 9 the disk
+Exit codes: 2 a flag is wrong, 3 Pond does not know the model, 4 files of other content are in the way (see --repair), 8 no source delivers, or there is no network, 9 the disk
 is full, 10 the folder is not there, cannot be made, is in use, or fails, 130 paused by Ctrl-C. After 8, 9 and 130 the same command goes on.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -86,11 +87,28 @@ func pull(ctx context.Context, s streams, at store.Store, m manifest.Manifest, o
 	err = at.Pull(ctx, m, o)
 	show.clear()
 	if err != nil {
-		if after, serr := at.Status(m); serr == nil && errors.Is(err, context.Canceled) {
-			return &exitError{exitInterrupted, fmt.Errorf("paused at %s of %s; the same command goes on from there", gigabytes(after.DoneBytes), gigabytes(after.TotalBytes))}
-		}
-		return storeError(err)
+		return stopped(at, m, err)
 	}
 	fmt.Fprintf(s.out, "%s is ready in %s\n", m.ID, before.Dir)
 	return nil
+}
+
+// stopped says why a pull ended early, how far it is, and how to go on.
+func stopped(at store.Store, m manifest.Manifest, err error) error {
+	after, serr := at.Status(m)
+	if serr != nil {
+		return storeError(err)
+	}
+	paused := fmt.Sprintf("paused at %s of %s; the same command goes on from there", gigabytes(after.DoneBytes), gigabytes(after.TotalBytes))
+	if after.DoneBytes == 0 {
+		paused = "nothing is downloaded yet; the same command tries again"
+	}
+	var sources *fetch.SourceError
+	switch {
+	case errors.As(err, &sources):
+		return &exitError{exitSources, fmt.Errorf("%w; %s", err, paused)}
+	case errors.Is(err, context.Canceled):
+		return &exitError{exitInterrupted, errors.New(paused)}
+	}
+	return storeError(err)
 }
