@@ -104,8 +104,8 @@ func newSession(s streams) *console.Session {
 		In: s.in, Out: s.out, Notes: s.err, Typed: typed, Terminal: shown, Drawing: noted && !dumb,
 		Color: shown && noted && !dumb && os.Getenv("NO_COLOR") == "",
 	}
-	if in, ok := s.in.(*os.File); ok && typed && noted && !dumb {
-		session.Keyboard = in
+	if typed && noted && !dumb {
+		session.Keyboard = file(s.in)
 	}
 	if shown {
 		session.Columns = func() int { return columns(s.out) }

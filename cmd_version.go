@@ -14,12 +14,17 @@ func newVersion(s streams) *cobra.Command {
 		Short: "Say which build this is",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			window := "with its window"
-			if !hasWindow {
-				window = "without its window"
-			}
-			_, err := fmt.Fprintf(s.out, "%s, %s\n", app.Build(), window)
+			_, err := fmt.Fprintln(s.out, buildLine())
 			return err
 		},
 	}
+}
+
+// buildLine says which build this is.
+func buildLine() string {
+	window := "with its window"
+	if !hasWindow {
+		window = "without its window"
+	}
+	return fmt.Sprintf("%s, %s", app.Build(), window)
 }

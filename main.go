@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -76,9 +77,19 @@ func main() {
 func run(args []string, s streams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	out := &output{w: s.out}
+	s.out = out
 	root := newRoot(s)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	if failed := out.failed(); failed != nil {
+		var path *os.PathError // it would name "/dev/stdout", which is not what the user calls it
+		if errors.As(failed, &path) {
+			failed = path.Err
+		}
+		// Said whatever else went wrong: what came of the work is not where it was wanted.
+		err = &exitError{exitFailed, fmt.Errorf("writing the output: %w", failed)}
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -106,11 +117,13 @@ otherwise serves its OpenAI-compatible endpoint on http://127.0.0.1:11535/v1.`,
 		Args:          noArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       buildLine(),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return runDefault(cmd.Context(), s) },
 	}
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{exitUsage, flagInWords(err)} })
 	root.AddCommand(newServe(s), newChat(s), newAdopt(s), newInspect(s), newDoctor(s), newVersion(s), newPull(s), newVerify(s), newList(s), newRemove(s))
@@ -164,10 +177,44 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
+// output remembers the first error of writing, for commands that print many lines: run looks at it in the end. Nothing is written after it.
+type output struct {
+	w io.Writer
+
+	mu  sync.Mutex // protects err, and orders the writes
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.w.Write(p)
+	o.err = err
+	return n, err
+}
+
+func (o *output) failed() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
+// file is the file that a stream is; nil where it is none.
+func file(stream any) *os.File {
+	if o, ok := stream.(*output); ok {
+		stream = o.w
+	}
+	f, _ := stream.(*os.File)
+	return f
+}
+
 // isTerminal reports whether a stream is a person's terminal.
 func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	f := file(stream)
+	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
 // isDumb reports whether terminals know no escape sequences.
@@ -178,8 +225,8 @@ func isDumb() bool {
 
 // columns is the width of a terminal; 0 where it is not known.
 func columns(stream any) int {
-	f, ok := stream.(*os.File)
-	if !ok {
+	f := file(stream)
+	if f == nil {
 		return 0
 	}
 	width, _, err := term.GetSize(int(f.Fd()))

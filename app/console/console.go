@@ -205,9 +205,15 @@ func (s *Session) answer(ctx context.Context, question string) error {
 		bar.Clear()
 		whole.Apply(events)
 		w.show(events)
+		if w.out.err != nil {
+			cancel() // nobody will read the rest
+		}
 	}, func(done, total int) { bar.Set(int64(done), int64(total)) })
 	bar.Clear()
 	w.end()
+	if w.out.err != nil {
+		return fmt.Errorf("writing the answer: %w", w.out.err)
+	}
 	if err == nil || (errors.Is(err, context.Canceled) && (whole.Content != "" || whole.Reasoning != "")) {
 		s.conversation = c
 		s.conversation.Messages = append(c.Messages, whole.Message())

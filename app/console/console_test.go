@@ -232,3 +232,20 @@ func TestBarLine(t *testing.T) {
 		t.Error("a bar was drawn for nobody")
 	}
 }
+
+// broken is a disk without room.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// TestAnAnswerThatCannotBeWrittenStops: the model went on for a disk that was full, and all seemed well.
+func TestAnAnswerThatCannotBeWrittenStops(t *testing.T) {
+	s := &Session{Out: broken{}, Notes: io.Discard, Ask: func(ctx context.Context, _ chat.Conversation, emit func([]chat.Event), _ func(int, int)) (Figures, error) {
+		emit([]chat.Event{{Kind: chat.Text, Text: "Once upon"}})
+		<-ctx.Done()
+		return Figures{}, ctx.Err()
+	}}
+	if err := s.Once(context.Background(), "x"); err == nil || err.Error() != "writing the answer: no space left on device" {
+		t.Errorf("got %v", err)
+	}
+}

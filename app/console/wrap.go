@@ -16,13 +16,21 @@ type wrapper struct {
 	blanks string // since the last word, not written yet
 	word   strings.Builder
 	cells  int // of word
+
+	err error // the first of writing
+}
+
+func (w *wrapper) put(text string) {
+	if w.err == nil && text != "" {
+		_, w.err = io.WriteString(w.out, text)
+	}
 }
 
 const tabCells = 8
 
 func (w *wrapper) write(text string) {
 	if w.width <= 1 {
-		io.WriteString(w.out, text)
+		w.put(text)
 		return
 	}
 	for _, r := range text {
@@ -30,7 +38,7 @@ func (w *wrapper) write(text string) {
 		case r == '\n':
 			w.flush()
 			w.blanks, w.column = "", 0
-			io.WriteString(w.out, "\n")
+			w.put("\n")
 		case r == ' ' || r == '\t':
 			w.flush()
 			w.blanks += string(r)
@@ -66,12 +74,12 @@ func (w *wrapper) flush() {
 		}
 	}
 	if w.column > 0 && after+w.cells >= w.width {
-		io.WriteString(w.out, "\n")
+		w.put("\n")
 		after = 0
 	} else {
-		io.WriteString(w.out, w.blanks)
+		w.put(w.blanks)
 	}
-	io.WriteString(w.out, w.word.String())
+	w.put(w.word.String())
 	w.column = after + w.cells
 	w.blanks, w.cells = "", 0
 	w.word.Reset()

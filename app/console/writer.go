@@ -99,7 +99,7 @@ func (w *writer) end() {
 	w.stopThinking()
 	w.out.flush()
 	if w.wrote {
-		fmt.Fprintln(w.s.Out)
+		w.out.put("\n")
 	}
 }
 
