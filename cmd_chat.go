@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -13,6 +14,9 @@ import (
 	"pond/inference"
 	"pond/inference/chat"
 )
+
+// wildest is the highest temperature, as at the endpoint.
+const wildest = 2
 
 // samplingFlags change how tokens are chosen; a flag that is not given leaves the model card's value.
 type samplingFlags struct {
@@ -35,11 +39,14 @@ func (f *samplingFlags) add(cmd *cobra.Command) {
 
 // generation is the request part of the flags.
 func (f *samplingFlags) generation() (inference.Generation, error) {
-	if f.maxTokens < 0 {
+	if f.maxTokens < 0 || f.maxTokens == 0 && f.cmd.Flags().Changed("max-tokens") {
 		return inference.Generation{}, usageError("--max-tokens: got %d, want at least 1", f.maxTokens)
 	}
 	p := inference.DefaultSampling(!f.noThink)
 	if f.cmd.Flags().Changed("temperature") {
+		if !(f.temperature >= 0 && f.temperature <= wildest) {
+			return inference.Generation{}, usageError("--temperature: got %v, want 0 to %d", f.temperature, wildest)
+		}
 		p.Temperature = f.temperature
 	}
 	if f.cmd.Flags().Changed("seed") {
@@ -128,7 +135,7 @@ func asker(e *inference.Engine, g inference.Generation) console.Ask {
 		}
 		answer, err := e.Chat(ctx, inference.ChatRequest{Conversation: c, Generation: g})
 		if err != nil {
-			return console.Figures{}, err
+			return console.Figures{}, inWords(err)
 		}
 		updates := make(chan inference.Update)
 		go func() {
@@ -157,4 +164,13 @@ func asker(e *inference.Engine, g inference.Generation) console.Ask {
 			Prefill: r.Usage.PrefillTime, Decode: r.Usage.DecodeTime, Truncated: r.Finish == inference.FinishLength,
 		}, withCode(answer.Err())
 	}
+}
+
+// inWords says of a conversation that does not fit what a person can do about it.
+func inWords(err error) error {
+	var c *inference.ContextError
+	if !errors.As(err, &c) {
+		return err
+	}
+	return fmt.Errorf("the conversation takes %d tokens and the context holds %d, the answer included: shorten it, begin anew with /new, or give a longer --context", c.PromptTokens, c.LimitTokens)
 }

@@ -25,10 +25,13 @@ type engineFlags struct {
 	context  int
 	anyway   bool
 	verbose  bool
+
+	cmd *cobra.Command // nil: there were no flags
 }
 
 func (f *engineFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	f.cmd = cmd
 	flags.StringVar(&f.model, "model", "", "pond-demo (built in), qwen3.6-35b-a3b, or a folder with a model (default: the one in the settings, else pond-demo)")
 	flags.StringVar(&f.executor, "executor", string(inference.Auto), "what computes: auto, host (the processor), metal (a Mac's GPU), standin (Metal on the processor, for tests)")
 	flags.IntVar(&f.context, "context", 0, "longest conversation in tokens, answer included (default: as the model and the memory allow)")
@@ -51,7 +54,7 @@ func (f *engineFlags) config(s streams) (app.Config, error) {
 			return app.Config{}, &exitError{exitExecutor, errors.New("executor " + e.Name + ": " + e.Why)}
 		}
 	}
-	if f.context < 0 {
+	if f.context < 0 || f.context == 0 && f.cmd != nil && f.cmd.Flags().Changed("context") {
 		return app.Config{}, usageError("--context: got %d tokens, want at least 1", f.context)
 	}
 	model, err := findModel(s, f.model, chosen)
