@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"strings"
@@ -31,6 +33,9 @@ Exit codes: 2 a flag is wrong, 3 the model is not installed, 4 the model cannot 
 (the message names the next free port), 6 the executor does not run here, 7 there is not enough memory.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkAddresses(addr, hosts); err != nil {
+				return err
+			}
 			config, err := engine.config(s)
 			if err != nil {
 				return err
@@ -50,6 +55,39 @@ Exit codes: 2 a flag is wrong, 3 the model is not installed, 4 the model cannot 
 	cmd.Flags().StringVar(&key, "api-key", "", "key that clients must send (default: "+keyVariable+" from the environment; none is needed on this machine alone)")
 	cmd.Flags().StringSliceVar(&hosts, "allow-host", nil, "a name by which clients may call this endpoint besides localhost, such as my-mac.local (repeat or separate by commas)")
 	return cmd
+}
+
+// checkAddresses refuses what cannot be an address, or a name of one, on any machine; addr may be empty.
+func checkAddresses(addr string, hosts []string) error {
+	if addr != "" {
+		_, port, err := net.SplitHostPort(addr)
+		if err == nil {
+			_, err = net.LookupPort("tcp", port)
+		}
+		if err != nil {
+			return usageError("--addr: got %q, want host:port with a port from 0 to 65535, such as 127.0.0.1:11535", addr)
+		}
+	}
+	for _, host := range hosts {
+		if !isHost(host) {
+			return usageError("--allow-host: got %q, want a name or an address, with or without a port, such as my-mac.local", host)
+		}
+	}
+	return nil
+}
+
+// isHost reports whether a text is what a client can send as the Host of a request.
+func isHost(text string) bool {
+	if strings.HasPrefix(text, "[") {
+		if inner, ok := strings.CutSuffix(text[1:], "]"); ok {
+			_, err := netip.ParseAddr(inner)
+			return err == nil
+		}
+		_, err := netip.ParseAddrPort(text)
+		return err == nil
+	}
+	name, port, _ := strings.Cut(text, ":")
+	return strings.Trim(name, ".") != "" && !strings.ContainsAny(name, "[]/@*? \t") && strings.Trim(port, "0123456789") == ""
 }
 
 // defaultConfig is what pond without a command runs.
