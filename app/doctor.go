@@ -61,9 +61,10 @@ func Diagnose(m Machine, executors []ExecutorStatus, c Catalog) Diagnosis {
 	return d
 }
 
-// fit asks the memory gate.
+// fit asks the memory gate for the context that the model would be served with.
 func fit(m Machine, lacks string) func(memgate.Need, error) Fit {
 	return func(n memgate.Need, err error) Fit {
+		n.MaxTokens = modest(n, n.MaxTokens)
 		return Fit{Lacks: lacks, Gate: memgate.Check(m.Memory, n), Reason: err}
 	}
 }
