@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pond/app"
 	"pond/app/console"
 	"pond/inference"
 	"pond/inference/chat"
@@ -90,8 +89,7 @@ memory, 130 stopped by Ctrl-C with --once or where the input is no terminal.`,
 			}
 			defer e.Close()
 			session.Ask = asker(e, generation)
-			info := e.Info()
-			session.Greeting = fmt.Sprintf("%s on %s, context of %s · /new begins anew, /help lists more, Ctrl-D leaves", info.ID, info.Executor, app.Tokens(info.ContextTokens))
+			session.Greeting = e.Info().ID + " · /new begins anew, /help lists more, Ctrl-D leaves"
 			if cmd.Flags().Changed("once") {
 				return session.Once(cmd.Context(), once)
 			}

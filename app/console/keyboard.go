@@ -214,6 +214,9 @@ func (k *keyboard) pressed(line string, _ int, key rune) (string, int, bool) {
 
 // next shows the prompt and returns the next message, its lines apart. io.EOF is Ctrl-D, errQuit the second Ctrl-C.
 func (k *keyboard) next(ctx context.Context, interrupts <-chan os.Signal) (string, error) {
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
 	k.mu.Lock()
 	k.prompting, k.warned = true, false
 	select {
@@ -246,6 +249,9 @@ func (k *keyboard) next(ctx context.Context, interrupts <-chan os.Signal) (strin
 			k.mu.Lock()
 			k.prompting = false
 			k.mu.Unlock()
+			if errors.Is(m.err, errQuit) {
+				fmt.Fprintln(k.notes) // what comes next is not the prompt's line
+			}
 			return m.text, m.err
 		case <-interrupts: // kill -INT is as good as the key
 			k.mu.Lock()

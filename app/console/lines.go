@@ -49,6 +49,9 @@ func newLines(r io.Reader, notes io.Writer, typed bool) *lines {
 
 func (l *lines) next(ctx context.Context, interrupts <-chan os.Signal) (string, error) {
 	for {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
 		if l.typed {
 			fmt.Fprint(l.notes, prompt)
 		}

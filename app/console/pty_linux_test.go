@@ -246,6 +246,10 @@ func TestCtrlCClearsTheLine(t *testing.T) {
 	if err := k.ends(); err != nil {
 		t.Error(err)
 	}
+	k.shows("\x1b[?2004l", 1)
+	if text := k.text(); !strings.HasSuffix(text, "\x1b[?2004l") || !strings.Contains(text[strings.LastIndex(text, "> "):], "\n") {
+		t.Errorf("the line of the prompt was not left: got %q", text)
+	}
 	if after := k.mode(); after == before {
 		t.Error("the terminal kept the mode of the session")
 	}
@@ -277,6 +281,9 @@ func TestTheTerminalIsGivenBack(t *testing.T) {
 				t.Errorf("afterwards: got mode %x", m)
 			}
 			k.shows("\x1b[?2004l", 1)
+			if n := strings.Count(k.text(), "> "); n > 1 {
+				t.Errorf("got %d prompts, want none after the end: %q", n, k.text())
+			}
 		})
 	}
 }
