@@ -1,7 +1,6 @@
 package adopt
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,15 +43,8 @@ type entry struct {
 func readRecord(dir string) (record, error) {
 	r := record{Version: recordVersion}
 	file := filepath.Join(dir, RecordName)
-	text, err := readSmall(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err != nil {
+	if err := disk.ReadRecord(file, &r); err != nil {
 		return r, err
-	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return r, fmt.Errorf("%s: %w", file, err)
 	}
 	if r.Version != recordVersion {
 		return r, fmt.Errorf("%s: got version %d, want %d", file, r.Version, recordVersion)
@@ -60,13 +52,7 @@ func readRecord(dir string) (record, error) {
 	return r, nil
 }
 
-func (r record) write(dir string) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return disk.Replace(filepath.Join(dir, RecordName), append(text, '\n'))
-}
+func (r record) write(dir string) error { return disk.WriteRecord(filepath.Join(dir, RecordName), r) }
 
 func (r *record) put(e entry) {
 	r.Files = slices.DeleteFunc(r.Files, func(old entry) bool { return old.Name == e.Name })

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,5 +98,36 @@ func TestReplaceAndIdentity(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
 		t.Errorf("got %v, %v; want one file", left, err)
+	}
+}
+
+func TestRecord(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "record.json")
+	type record struct{ N int }
+	r := record{N: 7}
+	if err := ReadRecord(file, &r); err != nil || r.N != 7 {
+		t.Errorf("no file: got %v, %v, want it untouched", r, err)
+	}
+	if err := WriteRecord(file, record{N: 8}); err != nil {
+		t.Fatal(err)
+	}
+	if err := ReadRecord(file, &r); err != nil || r.N != 8 {
+		t.Errorf("got %v, %v, want 8", r, err)
+	}
+	for name, text := range map[string]string{"not JSON": "{", "too large": strings.Repeat(" ", maxRecordBytes+1)} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := ReadRecord(file, &r); err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: got %v, want an error that names the file", name, err)
+		}
+	}
+	// A pipe in a record's place once made every command wait for ever.
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip("no pipe can be made here: ", err)
+	}
+	if err := ReadRecord(pipe, &r); err == nil {
+		t.Error("a pipe: got no error")
 	}
 }

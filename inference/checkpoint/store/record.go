@@ -1,11 +1,7 @@
 package store
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -13,8 +9,7 @@ import (
 	"pond/inference/checkpoint/manifest"
 )
 
-// RecordName is the file in a model's folder that remembers what was verified. It is JSON, at most recordMaxBytes long, and replaced in
-// one step:
+// RecordName is the file in a model's folder that remembers what was verified. It is JSON, replaced in one step:
 //
 //	version   number  1; another one is a file of another Pond and vouches for nothing
 //	model     string  the model's id
@@ -25,10 +20,7 @@ import (
 //	  identity  object  bytes, mtime_ns and inode at that time (disk.Identity), of the file that links lead to
 const RecordName = ".pond.state.json"
 
-const (
-	recordVersion  = 1
-	recordMaxBytes = 1 << 20
-)
+const recordVersion = 1
 
 type record struct {
 	Version int     `json:"version"`
@@ -47,22 +39,8 @@ type entry struct {
 func readRecord(dir string) (record, error) {
 	r := record{Version: recordVersion, Model: filepath.Base(dir)}
 	file := filepath.Join(dir, RecordName)
-	info, err := os.Stat(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err != nil {
+	if err := disk.ReadRecord(file, &r); err != nil {
 		return r, err
-	}
-	if info.Size() > recordMaxBytes {
-		return r, fmt.Errorf("%s: got %d bytes, want at most %d", file, info.Size(), recordMaxBytes)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return r, err
-	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return r, fmt.Errorf("%s: %w", file, err)
 	}
 	if r.Version != recordVersion {
 		return r, fmt.Errorf("%s: got version %d, want %d", file, r.Version, recordVersion)
@@ -70,13 +48,7 @@ func readRecord(dir string) (record, error) {
 	return r, nil
 }
 
-func (r record) write(dir string) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return disk.Replace(filepath.Join(dir, RecordName), append(text, '\n'))
-}
+func (r record) write(dir string) error { return disk.WriteRecord(filepath.Join(dir, RecordName), r) }
 
 // vouches reports whether a file was verified as f and is the same since.
 func (r record) vouches(f manifest.File, id disk.Identity) bool {
