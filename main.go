@@ -83,10 +83,6 @@ func run(args []string, s streams) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if failed := out.failed(); failed != nil {
-		var path *os.PathError // it would name "/dev/stdout", which is not what the user calls it
-		if errors.As(failed, &path) {
-			failed = path.Err
-		}
 		// Said whatever else went wrong: what came of the work is not where it was wanted.
 		err = &exitError{exitFailed, fmt.Errorf("writing the output: %w", failed)}
 	}
@@ -192,6 +188,10 @@ func (o *output) Write(p []byte) (int, error) {
 		return 0, o.err
 	}
 	n, err := o.w.Write(p)
+	var path *os.PathError // it would name "/dev/stdout", which is not what the user calls it
+	if errors.As(err, &path) {
+		err = path.Err
+	}
 	o.err = err
 	return n, err
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -148,20 +149,41 @@ func (k *keyboard) suspend() {
 	if err := syscall.Kill(0, syscall.SIGTSTP); err != nil { // the process group, as the terminal does it
 		fmt.Fprintln(k.notes, "pond: cannot stop:", err)
 	}
+	// Every thread may be the one that is stopped. That has happened when the pause is over, or else the program could not be stopped.
+	time.Sleep(suspendPause)
 	if err := k.take(); err != nil {
 		k.err = err
 	}
 }
 
-// follow keeps the editor's width that of the terminal.
+const suspendPause = 100 * time.Millisecond
+
+// resume takes the terminal again and shows the prompt's line, which the shell has written over.
+func (k *keyboard) resume() {
+	k.mu.Lock()
+	if !k.restored && k.take() != nil {
+		k.restored = true // the terminal is gone, and reading it says so
+	}
+	again := k.prompting && !k.restored
+	k.mu.Unlock()
+	if again {
+		io.WriteString(k.editor, "")
+	}
+}
+
+// follow keeps the editor's width that of the terminal, and takes the terminal again when the program goes on after it was stopped.
 func (k *keyboard) follow() {
-	resized := make(chan os.Signal, 1)
+	resized, continued := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(resized, syscall.SIGWINCH)
 	defer signal.Stop(resized)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
 	for {
 		k.measure()
 		select {
 		case <-resized:
+		case <-continued:
+			k.resume()
 		case <-k.done:
 			return
 		}

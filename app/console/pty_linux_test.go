@@ -287,3 +287,32 @@ func TestTheTerminalIsGivenBack(t *testing.T) {
 		})
 	}
 }
+
+// TestGoingOnTakesTheTerminalAgain: after Ctrl-Z and fg the shell had given the terminal its own mode, in which the line cannot be edited.
+func TestGoingOnTakesTheTerminalAgain(t *testing.T) {
+	k := newTalk(t)
+	k.typed("half")
+	k.shows("half", 1)
+	m, err := unix.IoctlGetTermios(int(k.tty.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inSession := k.mode()
+	m.Lflag |= unix.ECHO | unix.ICANON | unix.ISIG
+	if err := unix.IoctlSetTermios(int(k.tty.Fd()), unix.TCSETS, m); err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(10 * time.Second); k.mode() != inSession; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("got mode %x, want %x", k.mode(), inSession)
+		}
+		if err := unix.Kill(os.Getpid(), unix.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.shows("> half", 2)
+	k.typed(" done\r")
+	if got := k.question(); got != "half done" {
+		t.Errorf("got %q", got)
+	}
+}
