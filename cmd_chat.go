@@ -91,6 +91,7 @@ memory, 130 stopped by Ctrl-C with --once or where the input is no terminal.`,
 			session.Ask = asker(e, generation)
 			session.Greeting = e.Info().ID + " · /new begins anew, /help lists more, Ctrl-D leaves"
 			if cmd.Flags().Changed("once") {
+				session.Keyboard = nil // there is nothing to read
 				return session.Once(cmd.Context(), once)
 			}
 			return session.Run(cmd.Context())
@@ -106,7 +107,7 @@ memory, 130 stopped by Ctrl-C with --once or where the input is no terminal.`,
 func newSession(s streams) *console.Session {
 	typed, shown, noted, dumb := isTerminal(s.in), isTerminal(s.out), isTerminal(s.err), isDumb()
 	session := &console.Session{
-		In: s.in, Out: s.out, Notes: s.err, Typed: typed, Terminal: shown, Drawing: noted && !dumb,
+		In: s.in, Out: s.out, Notes: s.err, Typed: typed, Terminal: shown, Drawing: shown && noted && !dumb,
 		Color: shown && noted && !dumb && os.Getenv("NO_COLOR") == "",
 	}
 	if typed && noted && !dumb {

@@ -44,7 +44,7 @@ type Session struct {
 	Typed      bool       // In is a person's terminal: there is a prompt
 	Keyboard   *os.File   // In, where its lines can be edited here: Notes is the same terminal and knows escape sequences; nil: it cannot
 	Terminal   bool       // Out is a person's terminal
-	Drawing    bool       // Notes is a person's terminal and knows escape sequences: progress is drawn
+	Drawing    bool       // Out and Notes are, and know escape sequences: progress is drawn
 	Color      bool       // Out may be coloured
 	Columns    func() int // of the terminal that Out is, for breaking lines between words; nil or 0: they are left alone
 	Greeting   string     // said to a person before the first prompt
@@ -53,6 +53,8 @@ type Session struct {
 	Interrupts <-chan os.Signal // Ctrl-C
 
 	conversation chat.Conversation
+	fd           int             // of In
+	echoing      bool            // In is a file, and fd is known
 	stop         <-chan struct{} // Ctrl-C as a key; nil where it is none
 }
 
@@ -85,6 +87,7 @@ func (s *Session) Run(ctx context.Context) error {
 		s.stop = k.stop
 		in = k
 	} else {
+		s.find()
 		in = newLines(s.In, s.Notes, s.Typed)
 	}
 	if s.Typed && s.Greeting != "" {
@@ -173,12 +176,16 @@ func (s *Session) command(text string) (known, quit bool) {
 }
 
 // Once asks one question and returns the error of its answer.
-func (s *Session) Once(ctx context.Context, question string) error { return s.answer(ctx, question) }
+func (s *Session) Once(ctx context.Context, question string) error {
+	s.find()
+	return s.answer(ctx, question)
+}
 
 // answer asks and shows. What was said before Ctrl-C stays part of the conversation; a question that failed does not.
 func (s *Session) answer(ctx context.Context, question string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer s.hush()()
 	finished := make(chan struct{})
 	defer close(finished)
 	go func() {

@@ -316,3 +316,47 @@ func TestGoingOnTakesTheTerminalAgain(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestAnAnswerIsNotTypedInto: with --once, or where the terminal knows no escape sequences, what was typed stood in the answer.
+func TestAnAnswerIsNotTypedInto(t *testing.T) {
+	for name, ask := range map[string]func(*Session, context.Context) error{
+		"once":  func(s *Session, ctx context.Context) error { return s.Once(ctx, "slow") },
+		"plain": func(s *Session, ctx context.Context) error { return s.Run(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newScreen(t)
+			before := k.mode()
+			interrupts, done := make(chan os.Signal), make(chan error, 1)
+			s := &Session{In: k.tty, Out: k.tty, Notes: k.tty, Typed: true, Terminal: true, Interrupts: interrupts,
+				Ask: func(ctx context.Context, _ chat.Conversation, emit func([]chat.Event), _ func(int, int)) (Figures, error) {
+					emit([]chat.Event{{Kind: chat.Text, Text: "once upon\n"}})
+					<-ctx.Done()
+					return Figures{}, ctx.Err()
+				}}
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			go func() { done <- ask(s, ctx) }()
+			if name == "plain" {
+				k.typed("slow\n")
+			}
+			k.shows("once upon", 1)
+			k.typed("ahead")
+			time.Sleep(50 * time.Millisecond)
+			if strings.Contains(k.text(), "ahead") || k.mode()[2]&unix.ISIG == 0 {
+				t.Errorf("got %q, mode %x", k.text(), k.mode())
+			}
+			interrupts <- os.Interrupt
+			if name == "plain" {
+				k.shows("(stopped)\r\n> ", 1)
+				cancel()
+			}
+			<-done
+			if k.mode() != before {
+				t.Errorf("afterwards: got mode %x, want %x", k.mode(), before)
+			}
+			if strings.Contains(k.text(), "\x1b") {
+				t.Errorf("got escape sequences in %q", k.text())
+			}
+		})
+	}
+}
