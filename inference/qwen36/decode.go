@@ -15,7 +15,7 @@ func Decode(s Shape, context, keys int) (*plan.Plan, error) {
 	if keys < 1 || keys > context {
 		return nil, fmt.Errorf("decode plan: got %d keys, want 1 to %d", keys, context)
 	}
-	e := &emitter{Builder: plan.New("decode"), s: s, tokens: 1, context: context}
+	e := newEmitter("decode", s, 1, context)
 	e.embed()
 	for i := range s.Layers {
 		name := fmt.Sprintf("layers.%d", i)
@@ -46,7 +46,7 @@ func Prefill(s Shape, context, tokens int, l Logits) (*plan.Plan, error) {
 	if tokens < 1 || tokens > context {
 		return nil, fmt.Errorf("prefill plan: got a chunk of %d tokens, want 1 to %d", tokens, context)
 	}
-	e := &emitter{Builder: plan.New("prefill"), s: s, tokens: tokens, context: context}
+	e := newEmitter("prefill", s, tokens, context)
 	e.embed()
 	for i := range s.Layers {
 		name := fmt.Sprintf("layers.%d", i)

@@ -42,8 +42,17 @@ func (s Shape) StateBuffers(context int) []cache.Spec {
 type emitter struct {
 	*plan.Builder
 	s       Shape
-	tokens  int // M
-	context int // rows of the KV cache
+	tokens  int                   // M
+	context int                   // rows of the KV cache
+	states  map[string]cache.Spec // by name
+}
+
+func newEmitter(name string, s Shape, tokens, context int) *emitter {
+	e := &emitter{Builder: plan.New(name), s: s, tokens: tokens, context: context, states: map[string]cache.Spec{}}
+	for _, b := range s.StateBuffers(context) {
+		e.states[b.Name] = b
+	}
+	return e
 }
 
 // linear is a quantised projection as a plan sees it.
@@ -85,13 +94,12 @@ func (e *emitter) rope() plan.Range {
 func (e *emitter) stream() plan.Range { return e.scratch("x", e.tokens*e.s.Hidden) }
 
 func (e *emitter) state(kind string, layer int) plan.Range {
-	for _, b := range e.s.StateBuffers(e.context) {
-		if b.Name == StateName(kind, layer) {
-			return e.Buffer(b.Name, plan.State, plan.F32, int(b.LenBytes/plan.F32.Bytes()))
-		}
+	b, ok := e.states[StateName(kind, layer)]
+	if !ok {
+		e.Fail(fmt.Errorf("qwen36: internal error: no state %s in layer %d", kind, layer))
+		return plan.Range{}
 	}
-	e.Fail(fmt.Errorf("qwen36: internal error: no state %s in layer %d", kind, layer))
-	return plan.Range{}
+	return e.Buffer(b.Name, plan.State, plan.F32, int(b.LenBytes/plan.F32.Bytes()))
 }
 
 // operand is one argument: a range and, where a run moves less than all of it, how much.

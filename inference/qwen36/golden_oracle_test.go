@@ -24,6 +24,14 @@ func goldenModel(t testing.TB, k tinymodel.Kind) (*checkpoint.Checkpoint, *Weigh
 
 func loadModel(t testing.TB, m *tinymodel.Model) (*checkpoint.Checkpoint, *Weights, Shape) {
 	t.Helper()
+	c := openGenerated(t, m)
+	w, s := loadWeights(t, c)
+	return c, w, s
+}
+
+// openGenerated opens a model in memory.
+func openGenerated(t testing.TB, m *tinymodel.Model) *checkpoint.Checkpoint {
+	t.Helper()
 	fsys, err := m.FS()
 	if err != nil {
 		t.Fatal(err)
@@ -33,8 +41,7 @@ func loadModel(t testing.TB, m *tinymodel.Model) (*checkpoint.Checkpoint, *Weigh
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	w, s := loadWeights(t, c)
-	return c, w, s
+	return c
 }
 
 // loadWeights reads a checkpoint's configuration and names its weights.

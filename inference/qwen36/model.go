@@ -147,7 +147,7 @@ func (q *Sequence) decodePass(keys int) (bound, error) {
 	if b, ok := q.decode[blocks]; ok {
 		return b, nil
 	}
-	b, err := q.plan(Decode(q.m.Shape, q.m.Context, min(q.m.Context, max(keys, blocks*kernels.AttnBlock))))
+	b, err := q.plan(Decode(q.m.Shape, q.m.Context, min(q.m.Context, blocks*kernels.AttnBlock)))
 	if err == nil {
 		q.decode[blocks] = b
 	}

@@ -8,22 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"pond/inference/checkpoint"
 	"pond/inference/tinymodel"
 )
 
 // loadChanged writes a changed model, opens it and loads its weights; config changes are as in tinyConfig.
 func loadChanged(t *testing.T, m *tinymodel.Model, set map[string]any) (*Weights, error) {
 	t.Helper()
-	fsys, err := m.FS()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := checkpoint.OpenFS(fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
+	c := openGenerated(t, m)
 	s, q, err := ParseConfig(changedConfig(t, m.Config, set), nil)
 	if err != nil {
 		return nil, err
@@ -281,14 +272,7 @@ func TestEveryTensorIsNeeded(t *testing.T) {
 	all := slices.Clone(m.Tensors)
 	for i, dropped := range all {
 		m.Tensors = slices.Delete(slices.Clone(all), i, i+1)
-		fsys, err := m.FS()
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := checkpoint.OpenFS(fsys)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := openGenerated(t, m)
 		if _, err := LoadWeights(c, s, q); err == nil || !strings.HasPrefix(err.Error(), dropped.Name+": missing, want ") {
 			t.Errorf("without %s: got error %v", dropped.Name, err)
 		}
