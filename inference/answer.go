@@ -3,6 +3,8 @@ package inference
 import (
 	"context"
 	"sync"
+
+	"pond/inference/chat"
 )
 
 // Answer is a running answer. Next is called by one goroutine; the worker adds updates without ever waiting for it, so a slow
@@ -15,6 +17,7 @@ type Answer struct {
 	updates []Update
 	done    bool
 	err     error
+	events  []chat.Event // all of them: folded when the whole is asked for, since adding to a text token by token copies it each time
 	result  Result
 }
 
@@ -35,7 +38,7 @@ func (a *Answer) add(u Update) {
 	}
 	a.mu.Lock()
 	a.updates = append(a.updates, u)
-	a.result.Answer.Apply(u.Events)
+	a.events = append(a.events, u.Events...)
 	a.mu.Unlock()
 	a.signal()
 }
@@ -89,7 +92,9 @@ func (a *Answer) Err() error {
 func (a *Answer) Result() Result {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.result
+	r := a.result
+	r.Answer.Apply(a.events)
+	return r
 }
 
 // Wait reads the answer to its end.

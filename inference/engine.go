@@ -196,16 +196,7 @@ func contextTokens(asked, most int) (int, error) {
 
 // load reads configuration, weights and tokenizer and checks that they fit each other.
 func (e *Engine) load() (qwen36.Shape, error) {
-	var s qwen36.Shape
-	config, err := e.ckpt.File("config.json")
-	if err != nil {
-		return s, err
-	}
-	generation, err := e.ckpt.File("generation_config.json")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return s, err
-	}
-	s, quant, err := qwen36.ParseConfig(config, generation)
+	s, quant, err := readShape(e.ckpt.File)
 	if err != nil {
 		return s, err
 	}
@@ -231,6 +222,19 @@ func (e *Engine) load() (qwen36.Shape, error) {
 		e.stop[id] = true
 	}
 	return s, nil
+}
+
+// readShape reads a model's configuration by its files.
+func readShape(file func(name string) ([]byte, error)) (s qwen36.Shape, q qwen36.Quantization, err error) {
+	config, err := file("config.json")
+	if err != nil {
+		return s, q, err
+	}
+	generation, err := file("generation_config.json")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s, q, err
+	}
+	return qwen36.ParseConfig(config, generation)
 }
 
 // Close ends the running request and those that wait with ErrClosed, and releases the model. A second call does nothing.
@@ -279,13 +283,7 @@ func (e *Engine) Chat(ctx context.Context, r ChatRequest) (*Answer, error) {
 		return nil, err
 	}
 	ids, marks := e.encode(prompt)
-	g := r.Generation
-	if g.Sampling == nil {
-		p := DefaultSampling(prompt.Thinking)
-		g.Sampling = &p
-	}
-	j := e.newJob(ctx, ids, marks, g)
-	j.thinking = prompt.Thinking
+	j := e.newJob(ctx, ids, marks, r.Generation, prompt.Thinking)
 	j.parser = chat.NewParser(chat.ParserOptions{Thinking: prompt.Thinking, Tools: r.Conversation.Tools})
 	return e.submit(j)
 }
@@ -319,10 +317,5 @@ func (e *Engine) Complete(ctx context.Context, r CompletionRequest) (*Answer, er
 			return nil, &chat.Error{Path: fmt.Sprintf("prompt[%d]", i), Message: fmt.Sprintf("got token %d, want 0 to %d", id, e.info.VocabSize-1)}
 		}
 	}
-	g := r.Generation
-	if g.Sampling == nil {
-		p := DefaultSampling(false)
-		g.Sampling = &p
-	}
-	return e.submit(e.newJob(ctx, ids, nil, g))
+	return e.submit(e.newJob(ctx, ids, nil, r.Generation, false))
 }

@@ -1,9 +1,7 @@
 package inference
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"pond/inference/checkpoint"
@@ -31,17 +29,9 @@ func MemoryNeed(o Options) (memgate.Need, error) {
 	if files == nil {
 		files = os.DirFS(o.Model.dir)
 	}
-	config, err := checkpoint.ReadSide(files, "config.json")
+	shape, _, err := readShape(func(name string) ([]byte, error) { return checkpoint.ReadSide(files, name) })
 	if err != nil {
 		return memgate.Need{}, fmt.Errorf("memory need: %w", err)
-	}
-	generation, err := checkpoint.ReadSide(files, "generation_config.json")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return memgate.Need{}, fmt.Errorf("memory need: %w", err)
-	}
-	shape, _, err := qwen36.ParseConfig(config, generation)
-	if err != nil {
-		return memgate.Need{}, err
 	}
 	placement := placementOf(o.Executor)
 	if o.Model.fsys != nil && placement == memgate.Mapped {

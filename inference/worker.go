@@ -29,8 +29,12 @@ type job struct {
 	task     func() error // instead of a generation: run on the worker
 }
 
-func (e *Engine) newJob(ctx context.Context, prompt []int32, marks []int, g Generation) *job {
-	return &job{ctx: ctx, prompt: prompt, marks: marks, gen: g, answer: newAnswer(ctx), usage: Usage{PromptTokens: len(prompt)}}
+func (e *Engine) newJob(ctx context.Context, prompt []int32, marks []int, g Generation, thinking bool) *job {
+	if g.Sampling == nil {
+		p := DefaultSampling(thinking)
+		g.Sampling = &p
+	}
+	return &job{ctx: ctx, prompt: prompt, marks: marks, gen: g, thinking: thinking, answer: newAnswer(ctx), usage: Usage{PromptTokens: len(prompt)}}
 }
 
 // submit checks what can be checked before any work and queues the job.

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 )
 
 // EventKind says what an Event carries.
@@ -38,12 +39,13 @@ type Answer struct {
 
 // Apply adds events to the answer, in their order.
 func (a *Answer) Apply(events []Event) {
+	var reasoning, content strings.Builder
 	for _, e := range events {
 		switch e.Kind {
 		case Reasoning:
-			a.Reasoning += e.Text
+			reasoning.WriteString(e.Text)
 		case Text:
-			a.Content += e.Text
+			content.WriteString(e.Text)
 		case CallStart:
 			a.Calls = append(a.Calls, ToolCall{ID: e.ID, Name: e.Name})
 		case CallArguments:
@@ -51,6 +53,8 @@ func (a *Answer) Apply(events []Event) {
 			call.Arguments = append(call.Arguments, e.Text...)
 		}
 	}
+	a.Reasoning += reasoning.String()
+	a.Content += content.String()
 }
 
 // Message returns the answer as a turn of history. Rendered, it repeats what the
