@@ -29,7 +29,7 @@ var layers = []layer{
 
 	{"app/ui", []string{"app", "app/chats", "app/settings", "inference/chat"}},
 	{"app/settings", nil},
-	{"app/chats", []string{"inference/chat"}},
+	{"app/chats", []string{"inference", "inference/chat", "inference/sample"}},
 	{"app/console", []string{"inference", "inference/chat", "inference/sample"}},
 	{"app", []string{"app/settings", "app/chats", "server", "inference/...", "assets"}},
 
