@@ -101,7 +101,7 @@ func (p AttentionParams) DecodeItems() int { return p.KV * p.Blocks }
 // the current block, of the key, which it appends with the value to the cache; then one partial a query head. One item is one block
 // of one KV head, so the query heads that share a row read it together.
 func AttnDecode() Kernel {
-	return Kernel{Name: "attn_decode",
+	return Kernel{Name: "attn_decode", Grid: attnDecodeGrid, Constants: attnDecodeConstants, Check: attnCheck,
 		Buffers: []Buffer{{"qkv", F32, Read, "[Stride]"}, {"q_norm", BF16, Read, "[HD]"}, {"k_norm", BF16, Read, "[HD]"}, {"rope", F32, Read, "[R] cos, sin"},
 			{"step", U32, Read, "[1] position"}, {"keys", F32, ReadWrite, "[Context, KV, HD]"}, {"values", F32, ReadWrite, "[Context, KV, HD]"},
 			{"acc", F32, Write, "[H, NB, HD]"}, {"stats", F32, Write, "[H, NB, 2] max, sum"}},
@@ -131,7 +131,7 @@ func AttnDecode() Kernel {
 
 // AttnCombine merges the partials of one token and applies the output gate; one item is one query head.
 func AttnCombine() Kernel {
-	return Kernel{Name: "attn_combine",
+	return Kernel{Name: "attn_combine", Grid: attnCombineGrid, Check: attnCheck,
 		Buffers: []Buffer{{"acc", F32, Read, "[H, NB, HD]"}, {"stats", F32, Read, "[H, NB, 2]"}, {"qkv", F32, Read, "[Stride]"}, {"step", U32, Read, "[1] position"},
 			{"o", F32, Write, "[H, HD]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
@@ -151,7 +151,7 @@ func AttnCombine() Kernel {
 
 // AttnPrep normalises and rotates the queries and keys of a chunk and appends keys and values to the cache; one item is one token.
 func AttnPrep() Kernel {
-	return Kernel{Name: "attn_prep",
+	return Kernel{Name: "attn_prep", Grid: attnPrepGrid, Constants: attnPrepConstants, Check: attnCheck,
 		Buffers: []Buffer{{"qkv", F32, Read, "[M, Stride]"}, {"q_norm", BF16, Read, "[HD]"}, {"k_norm", BF16, Read, "[HD]"}, {"rope", F32, Read, "[M, R] cos, sin"},
 			{"step", U32, Read, "[1] position"}, {"q", F32, Write, "[M, H, HD]"}, {"keys", F32, ReadWrite, "[Context, KV, HD]"}, {"values", F32, ReadWrite, "[Context, KV, HD]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
@@ -176,7 +176,7 @@ func (p AttentionParams) PrefillItems() int { return p.M * p.H }
 // AttnPrefill is causal attention of a chunk over the cache, gated; one item is one query head of one token. Blocks are cut and merged
 // as in decode, so both give the same bits.
 func AttnPrefill() Kernel {
-	return Kernel{Name: "attn_prefill",
+	return Kernel{Name: "attn_prefill", Grid: attnPrefillGrid, Constants: attnPrefillConstants, Check: attnCheck,
 		Buffers: []Buffer{{"q", F32, Read, "[M, H, HD]"}, {"keys", F32, Read, "[Context, KV, HD]"}, {"values", F32, Read, "[Context, KV, HD]"},
 			{"qkv", F32, Read, "[M, Stride]"}, {"step", U32, Read, "[1] position"}, {"o", F32, Write, "[M, H, HD]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {

@@ -96,7 +96,7 @@ func (p GDNParams) older(in, window []float32, ch, m, pos int) (u [ConvTaps - 1]
 // output is the raw y; the gated norm is the prologue of the output projection, since a norm needs all blocks of a head. One item
 // is StateBlock rows of one value head. At position 0 the state and window count as zero, whatever they hold.
 func GDNStep() Kernel {
-	return Kernel{Name: "gdn_step",
+	return Kernel{Name: "gdn_step", Grid: gdnStateGrid, Constants: gdnConstants, Check: gdnCheck,
 		Buffers: []Buffer{{"in", F32, Read, "[Stride]"}, {"conv", BF16, Read, "[C, 4]"}, {"a_log", BF16, Read, "[HV]"}, {"dt_bias", BF16, Read, "[HV]"},
 			{"step", U32, Read, "[1] position"}, {"window", F32, ReadWrite, "[4, C] ring"}, {"state", F32, ReadWrite, "[HV, DV, DK]"}, {"y", F32, Write, "[HV, DV]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
@@ -137,7 +137,7 @@ func GDNStep() Kernel {
 
 // GDNConv is the convolution of a chunk; one item is one token.
 func GDNConv() Kernel {
-	return Kernel{Name: "gdn_conv",
+	return Kernel{Name: "gdn_conv", Grid: gdnConvGrid,
 		Buffers: []Buffer{{"in", F32, Read, "[M, Stride]"}, {"conv", BF16, Read, "[C, 4]"}, {"step", U32, Read, "[1] position"},
 			{"window", F32, Read, "[4, C] ring"}, {"c", F32, Write, "[M, C]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
@@ -156,7 +156,7 @@ func (p GDNParams) WindowItems() int { return min(p.M, ConvTaps) }
 
 // GDNWindowStore puts the last inputs of a chunk into the ring, after every reader of the old rows; one item is one row.
 func GDNWindowStore() Kernel {
-	return Kernel{Name: "gdn_window_store",
+	return Kernel{Name: "gdn_window_store", Grid: gdnWindowGrid,
 		Buffers: []Buffer{{"in", F32, Read, "[M, Stride]"}, {"step", U32, Read, "[1] position"}, {"window", F32, ReadWrite, "[4, C] ring"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(GDNParams)
@@ -171,7 +171,7 @@ func GDNWindowStore() Kernel {
 // GDNScan runs the delta rule over the tokens of a chunk, in order; items as in GDNStep. The state stays with its worker for the
 // whole chunk.
 func GDNScan() Kernel {
-	return Kernel{Name: "gdn_scan",
+	return Kernel{Name: "gdn_scan", Grid: gdnStateGrid, Constants: gdnConstants, Check: gdnCheck,
 		Buffers: []Buffer{{"c", F32, Read, "[M, C]"}, {"in", F32, Read, "[M, Stride]"}, {"a_log", BF16, Read, "[HV]"}, {"dt_bias", BF16, Read, "[HV]"},
 			{"step", U32, Read, "[1] position"}, {"state", F32, ReadWrite, "[HV, DV, DK]"}, {"y", F32, Write, "[M, HV, DV]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
@@ -208,7 +208,7 @@ func (p GDNParams) gateNorm(o, y, z []float32, norm []byte) {
 
 // GDNGateNorm applies the gated norm to a chunk; one item is one token.
 func GDNGateNorm() Kernel {
-	return Kernel{Name: "gdn_gate_norm",
+	return Kernel{Name: "gdn_gate_norm", Grid: gdnGateGrid, Check: gdnCheck,
 		Buffers: []Buffer{{"y", F32, Read, "[M, HV, DV]"}, {"in", F32, Read, "[M, Stride]"}, {"norm", BF16, Read, "[DV]"}, {"o", F32, Write, "[M, HV*DV]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(GDNParams)
@@ -227,7 +227,7 @@ type GDNOutParams struct {
 // Q4GemvGDNOut is x += W (RMSNorm(y; norm) ⊙ silu(z)) for one token: the gated norm in the prologue, the residual in the epilogue.
 // One item is one row.
 func Q4GemvGDNOut() Kernel {
-	return Kernel{Name: "q4_gemv_gdn_out", Segments: 1,
+	return Kernel{Name: "q4_gemv_gdn_out", Segments: 1, Grid: gdnOutGrid, Check: gdnOutCheck,
 		Buffers: []Buffer{{"y", F32, Read, "[HV, DV]"}, {"in", F32, Read, "[Stride]"}, {"norm", BF16, Read, "[DV]"}, {"x", F32, ReadWrite, "[N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(GDNOutParams)

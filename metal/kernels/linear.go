@@ -70,7 +70,7 @@ func Q4GemvNorm() Kernel { return gemvNorm("q4_gemv_norm") }
 func Q8GemvNorm() Kernel { return gemvNorm("q8_gemv_norm") }
 
 func gemvNorm(name string) Kernel {
-	return Kernel{Name: name, Segments: MaxSegments,
+	return Kernel{Name: name, Segments: MaxSegments, Grid: linearVectorGrid, Check: linearCheck,
 		Buffers: []Buffer{{"x", F32, Read, "[K]"}, {"norm", BF16, Read, "[K]"}, {"y", F32, Write, "[N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(LinearParams)
@@ -82,7 +82,7 @@ func gemvNorm(name string) Kernel {
 
 // Q4GemvAdd is x += W v for one row.
 func Q4GemvAdd() Kernel {
-	return Kernel{Name: "q4_gemv_add", Segments: 1,
+	return Kernel{Name: "q4_gemv_add", Segments: 1, Grid: linearVectorGrid, Check: linearCheck,
 		Buffers: []Buffer{{"v", F32, Read, "[K]"}, {"x", F32, ReadWrite, "[N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(LinearParams)
@@ -101,7 +101,7 @@ func Q4Gemm() Kernel { return gemm("q4_gemm") }
 func Q8Gemm() Kernel { return gemm("q8_gemm") }
 
 func gemm(name string) Kernel {
-	return Kernel{Name: name, Segments: MaxSegments,
+	return Kernel{Name: name, Segments: MaxSegments, Grid: linearMatrixGrid, Constants: linearMatrixConstants,
 		Buffers: []Buffer{{"x", F32, Read, "[M, K]"}, {"y", F32, Write, "[M, N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(LinearParams)
@@ -116,7 +116,7 @@ func gemm(name string) Kernel {
 
 // Q4GemmAdd is x += v Wᵀ for M rows; one item is one output column.
 func Q4GemmAdd() Kernel {
-	return Kernel{Name: "q4_gemm_add", Segments: 1,
+	return Kernel{Name: "q4_gemm_add", Segments: 1, Grid: linearMatrixGrid, Constants: linearMatrixConstants,
 		Buffers: []Buffer{{"v", F32, Read, "[M, K]"}, {"x", F32, ReadWrite, "[M, N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(LinearParams)
@@ -138,7 +138,7 @@ type EmbedParams struct {
 
 // EmbedQ4 is x[m] = row tokens[m] of the 4-bit table; one item is one token.
 func EmbedQ4() Kernel {
-	return Kernel{Name: "embed_q4", Segments: 1,
+	return Kernel{Name: "embed_q4", Segments: 1, Grid: embedGrid,
 		Buffers: []Buffer{{"tokens", U32, Read, "[M]"}, {"x", F32, Write, "[M, D]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(EmbedParams)
@@ -166,7 +166,7 @@ type NormParams struct {
 
 // RMSNorm is y[m] = x[m]/rms(x[m]) ⊙ norm; one item is one row.
 func RMSNorm() Kernel {
-	return Kernel{Name: "rmsnorm",
+	return Kernel{Name: "rmsnorm", Grid: normGrid,
 		Buffers: []Buffer{{"x", F32, Read, "[M, D]"}, {"norm", BF16, Read, "[D]"}, {"y", F32, Write, "[M, D]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(NormParams)
@@ -183,7 +183,7 @@ type SiluMulParams struct {
 
 // SiluMul is act[m] = silu(gate[m]) ⊙ up[m], gate and up side by side in gu; one item is one row.
 func SiluMul() Kernel {
-	return Kernel{Name: "silu_mul",
+	return Kernel{Name: "silu_mul", Grid: siluMulGrid,
 		Buffers: []Buffer{{"gu", F32, Read, "[M, 2*I]"}, {"act", F32, Write, "[M, I]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(SiluMulParams)
@@ -203,7 +203,7 @@ type ArgmaxParams struct {
 
 // Argmax is choice[0] = the index of the largest logit, the lowest one on a tie; one item.
 func Argmax() Kernel {
-	return Kernel{Name: "argmax",
+	return Kernel{Name: "argmax", Grid: argmaxGrid,
 		Buffers: []Buffer{{"logits", F32, Read, "[N]"}, {"choice", U32, Write, "[1]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(ArgmaxParams)

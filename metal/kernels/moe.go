@@ -66,7 +66,7 @@ func gateUp(act []float32, gate, up matrix, r0 int, h, sums []float32, ws *Works
 // logits are cheaper than a level), gate and up of the chosen experts and, as one more, of the shared expert, SwiGLU. The worker of
 // item 0 stores the route for the second half. One item is one row of one expert.
 func MoEGateUp() Kernel {
-	return Kernel{Name: "moe_gate_up", Segments: 4,
+	return Kernel{Name: "moe_gate_up", Segments: 4, Grid: moeGateUpGrid, Constants: moeConstants, Check: moeCheck,
 		Buffers: []Buffer{{"x", F32, Read, "[D]"}, {"norm", BF16, Read, "[D]"}, {"logits", F32, Read, "[E+1]"},
 			{"ids", U32, Write, "[T]"}, {"weights", F32, Write, "[T+1]"}, {"act", F32, Write, "[T*I + SI]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
@@ -100,7 +100,7 @@ func MoEGateUp() Kernel {
 // MoEDownAdd is the second half: x += Σ_k weights[k]·down_k(act_k) + weights[T]·shared_down(act_T), added in rank order. One item is
 // one row.
 func MoEDownAdd() Kernel {
-	return Kernel{Name: "moe_down_add", Segments: 2,
+	return Kernel{Name: "moe_down_add", Segments: 2, Grid: moeDownGrid, Check: moeCheck,
 		Buffers: []Buffer{{"act", F32, Read, "[T*I + SI]"}, {"ids", U32, Read, "[T]"}, {"weights", F32, Read, "[T+1]"}, {"x", F32, ReadWrite, "[D]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)
@@ -129,7 +129,7 @@ func MoEDownAdd() Kernel {
 
 // MoERoute is the top-k of every token of a chunk; one item is one token.
 func MoERoute() Kernel {
-	return Kernel{Name: "moe_route",
+	return Kernel{Name: "moe_route", Grid: moeRouteGrid, Constants: moeConstants, Check: moeCheck,
 		Buffers: []Buffer{{"logits", F32, Read, "[M, E+1]"}, {"ids", U32, Write, "[M, T]"}, {"weights", F32, Write, "[M, T+1]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)
@@ -142,7 +142,7 @@ func MoERoute() Kernel {
 // MoEGroup lists the (token, rank) pairs by expert: pairs [offsets[e], offsets[e+1]) of order use expert e, in order of token. A pair
 // is token*T + rank. One item.
 func MoEGroup() Kernel {
-	return Kernel{Name: "moe_group",
+	return Kernel{Name: "moe_group", Grid: moeGroupGrid, Check: moeCheck,
 		Buffers: []Buffer{{"ids", U32, Read, "[M, T]"}, {"order", U32, Write, "[M*T]"}, {"offsets", U32, Write, "[E+1]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)
@@ -178,7 +178,7 @@ func (p MoEParams) grouped(offsets []uint32, n, lo, hi int, f func(e, r0, r1 int
 // MoEGateUpGrouped is gate, up and SwiGLU of every pair, expert by expert: act[i] belongs to pair order[i]. One item is one row of one
 // expert, whatever tokens it has.
 func MoEGateUpGrouped() Kernel {
-	return Kernel{Name: "moe_gate_up_grouped", Segments: 2,
+	return Kernel{Name: "moe_gate_up_grouped", Segments: 2, Grid: moeGateUpGroupedGrid, Check: moeCheck,
 		Buffers: []Buffer{{"h", F32, Read, "[M, D]"}, {"order", U32, Read, "[M*T]"}, {"offsets", U32, Read, "[E+1]"}, {"act", F32, Write, "[M*T, I]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)
@@ -213,7 +213,7 @@ func MoEGateUpGrouped() Kernel {
 // MoEDownGrouped is the down projection of every pair, stored by pair, so that the combination can add in rank order. One item is one
 // row of one expert.
 func MoEDownGrouped() Kernel {
-	return Kernel{Name: "moe_down_grouped", Segments: 1,
+	return Kernel{Name: "moe_down_grouped", Segments: 1, Grid: moeDownGroupedGrid, Check: moeCheck,
 		Buffers: []Buffer{{"act", F32, Read, "[M*T, I]"}, {"order", U32, Read, "[M*T]"}, {"offsets", U32, Read, "[E+1]"}, {"y", F32, Write, "[M*T, D]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)
@@ -232,7 +232,7 @@ func MoEDownGrouped() Kernel {
 
 // MoECombine is x[m] += Σ_k weights[m,k]·y[m,k] + weights[m,T]·shared[m], added as MoEDownAdd adds; one item is one token.
 func MoECombine() Kernel {
-	return Kernel{Name: "moe_combine",
+	return Kernel{Name: "moe_combine", Grid: moeCombineGrid,
 		Buffers: []Buffer{{"y", F32, Read, "[M, T, D]"}, {"shared", F32, Read, "[M, D]"}, {"weights", F32, Read, "[M, T+1]"}, {"x", F32, ReadWrite, "[M, D]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)

@@ -53,6 +53,11 @@ type Kernel struct {
 	// when the operation takes none. Their rows are laid side by side in the output.
 	Segments int
 	Run      Run
+
+	// How a GPU launches the .metal function of the same name; geometry.go. Constants and Check may be nil.
+	Grid      func(params any, items int) Grid
+	Constants func(params any) []Constant
+	Check     func(params any) error // sizes that the Metal function does not take
 }
 
 // SegmentArgs is how many arguments one weight matrix adds: codes, scales, biases.

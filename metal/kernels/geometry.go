@@ -1,0 +1,353 @@
+package kernels
+
+import "fmt"
+
+// The launch of each kernel on a GPU: threadgroups, threads, dynamic threadgroup memory, and the values of function constants. The
+// numbers here and the .metal files belong together; what a thread, simdgroup and threadgroup owns is said there.
+
+// Grid is how a dispatch is launched: dispatchThreadgroups:threadsPerThreadgroup:, with ThreadgroupBytes of dynamic threadgroup memory
+// at index 0 (none when zero).
+type Grid struct {
+	Groups, Threads  [3]int
+	ThreadgroupBytes int
+}
+
+// Constant is the value of one Metal function constant: an int32 or a bool.
+type Constant struct {
+	Index int
+	Value any
+}
+
+// Indices of the function constants, as in prelude.metal. They are sizes that a compiler should know, so that loops over them
+// unroll and arrays stay in registers.
+const (
+	constHeadLanes   = iota // HD/32: dims of an attention head that a lane holds
+	constHeadsGroup         // query heads that a threadgroup of attn_decode takes
+	constMatrix             // 1: attn_prefill by simdgroup matrices
+	constKeyLanes           // DK/32: dims of a gdn key that a lane holds
+	constTileRows           // rows of x that a threadgroup of a product of many rows takes
+	constExpertLanes        // router logits that a lane holds
+)
+
+const (
+	simd           = 32   // threads of a simdgroup
+	maxThreads     = 1024 // threads of a threadgroup
+	laneWeights    = 32   // columns of a product of one row that a lane owns: 16 bytes of 4-bit codes
+	rowSet         = 8    // rows of a product of one row that one set of lanes computes
+	tileCols       = 64   // output columns of a tile of a product of many rows
+	tileDepth      = 32   // columns of x that a step of the tile brings into threadgroup memory
+	tilePad        = 4    // floats between rows of a tile in threadgroup memory
+	maxExperts     = 1024 // E that one simdgroup can rank
+	maxSimdTopK    = 32   // T that one simdgroup can rank
+	maxHeadDim     = 256  // HD of the attention kernels
+	maxKeyDim      = 256  // DK of the gdn kernels
+	prefillQueries = 8    // queries of one row group of attn_prefill
+	prefillKeys    = 64   // keys of a step of attn_prefill
+)
+
+func grid1(groups, threads int) Grid {
+	return Grid{Groups: [3]int{groups, 1, 1}, Threads: [3]int{threads, 1, 1}}
+}
+
+func grid2(x, y, threads int) Grid {
+	return Grid{Groups: [3]int{x, y, 1}, Threads: [3]int{threads, 1, 1}}
+}
+
+func ceil(a, b int) int { return (a + b - 1) / b }
+
+// round is a, rounded up to a multiple of b.
+func round(a, b int) int { return ceil(a, b) * b }
+
+// power is the smallest power of two that is at least a, and at least least.
+func power(a, least int) int {
+	p := least
+	for p < a {
+		p *= 2
+	}
+	return p
+}
+
+// setLanes is how many lanes share a row of K columns.
+func setLanes(k int) int { return power(ceil(k, laneWeights), rowSet) }
+
+// wideGroups is how many threadgroups are worth having before they get wider than one set of rows.
+const wideGroups = 256
+
+// setGrid is the launch of sets of rows, each of lanes lanes.
+func setGrid(sets, lanes int) Grid {
+	threads := max(lanes, simd)
+	if ceil(sets, threads/lanes) > wideGroups {
+		threads = max(threads, 4*simd)
+	}
+	return grid1(ceil(sets, threads/lanes), threads)
+}
+
+// checkWidth is the limit of the products of one row: all columns of a row lie in the lanes of one threadgroup.
+func checkWidth(k int) error {
+	if k > maxThreads*laneWeights {
+		return fmt.Errorf("width %d of a product of one row: want at most %d", k, maxThreads*laneWeights)
+	}
+	return nil
+}
+
+func (p LinearParams) vectorSets() int {
+	sets := 0
+	for _, r := range p.Rows {
+		sets += ceil(r, rowSet)
+	}
+	return sets
+}
+
+func linearVectorGrid(params any, _ int) Grid {
+	p := params.(LinearParams)
+	return setGrid(p.vectorSets(), setLanes(p.K))
+}
+
+func linearCheck(params any) error { return checkWidth(params.(LinearParams).K) }
+
+func gdnOutGrid(params any, _ int) Grid {
+	p := params.(GDNOutParams)
+	return setGrid(ceil(p.N, rowSet), setLanes(p.GDN.vw()))
+}
+
+func gdnOutCheck(params any) error { return checkWidth(params.(GDNOutParams).GDN.vw()) }
+
+// tileRows is the height of a tile for m rows.
+func tileRows(m int) int { return min(power(m, 8), 64) }
+
+// tileBytes is the threadgroup memory of a tile: a step of x and of the weights, or the finished tile, which takes their place.
+func tileBytes(rows int) int {
+	return 4 * max((rows+tileCols)*(tileDepth+tilePad), rows*(tileCols+tilePad))
+}
+
+const tileThreads = 4 * simd
+
+func linearMatrixGrid(params any, _ int) Grid {
+	p := params.(LinearParams)
+	tiles := 0
+	for _, r := range p.Rows {
+		tiles += ceil(r, tileCols)
+	}
+	g := grid2(ceil(p.M, tileRows(p.M)), tiles, tileThreads)
+	g.ThreadgroupBytes = tileBytes(tileRows(p.M))
+	return g
+}
+
+func linearMatrixConstants(params any) []Constant {
+	return []Constant{{constTileRows, int32(tileRows(params.(LinearParams).M))}}
+}
+
+func embedGrid(params any, _ int) Grid {
+	p := params.(EmbedParams)
+	return grid2(ceil(p.D, laneWeights*simd), p.M, simd)
+}
+
+func normGrid(params any, _ int) Grid {
+	p := params.(NormParams)
+	return grid1(p.M, min(round(ceil(p.D, 4), simd), 8*simd))
+}
+
+func siluMulGrid(params any, _ int) Grid {
+	p := params.(SiluMulParams)
+	return grid2(ceil(p.I, 4*4*simd), p.M, 4*simd)
+}
+
+func argmaxGrid(params any, _ int) Grid {
+	return grid1(1, min(round(ceil(params.(ArgmaxParams).N, 4), simd), maxThreads))
+}
+
+func gdnConstants(params any) []Constant {
+	return []Constant{{constKeyLanes, int32(params.(GDNParams).DK / simd)}}
+}
+
+func gdnCheck(params any) error {
+	p := params.(GDNParams)
+	switch {
+	case p.DK%simd != 0 || p.DK > maxKeyDim:
+		return fmt.Errorf("gdn key width %d: want a multiple of %d, at most %d", p.DK, simd, maxKeyDim)
+	case p.DV%StateBlock != 0:
+		return fmt.Errorf("gdn value width %d: want a multiple of %d", p.DV, StateBlock)
+	}
+	return nil
+}
+
+func gdnStateGrid(params any, _ int) Grid {
+	return grid1(params.(GDNParams).StateItems(), StateBlock/rowSet*simd)
+}
+
+// convTile is how many tokens a thread of gdn_conv walks through.
+const convTile = 16
+
+func gdnConvGrid(params any, _ int) Grid {
+	p := params.(GDNParams)
+	return grid2(ceil(p.C(), 4*simd), ceil(p.M, convTile), 4*simd)
+}
+
+func gdnWindowGrid(params any, _ int) Grid {
+	p := params.(GDNParams)
+	return grid2(ceil(p.C(), 4*simd), p.WindowItems(), 4*simd)
+}
+
+// headsPerGroup is how many simdgroups, each with one head of one token, share a threadgroup where they do not work together.
+const headsPerGroup = 8
+
+func gdnGateGrid(params any, _ int) Grid {
+	p := params.(GDNParams)
+	return grid2(ceil(p.HV, headsPerGroup), p.M, headsPerGroup*simd)
+}
+
+func (p AttentionParams) laneConstant() Constant {
+	return Constant{constHeadLanes, int32(p.HD / simd)}
+}
+
+func attnCheck(params any) error {
+	p := params.(AttentionParams)
+	switch {
+	case p.HD%simd != 0 || p.HD > maxHeadDim:
+		return fmt.Errorf("attention head width %d: want a multiple of %d, at most %d", p.HD, simd, maxHeadDim)
+	case p.R%2 != 0 || p.R > p.HD:
+		return fmt.Errorf("rotated width %d: want an even number, at most the head's %d", p.R, p.HD)
+	case p.H%p.KV != 0:
+		return fmt.Errorf("%d query heads: want a multiple of the %d key heads", p.H, p.KV)
+	}
+	return nil
+}
+
+const attnThreads = 8 * simd
+
+// sharedHeads is how many query heads one threadgroup of attn_decode takes: all of a KV head, so that they share each row, but fewer while
+// there are too few blocks to fill a GPU; then the second reader finds the rows in the cache.
+func (p AttentionParams) sharedHeads() int {
+	heads := power(min(p.group(), 8), 1)
+	for heads > 1 && p.KV*p.Blocks*ceil(p.group(), heads) < 128 {
+		heads /= 2
+	}
+	return heads
+}
+
+func attnDecodeGrid(params any, _ int) Grid {
+	p := params.(AttentionParams)
+	heads := p.sharedHeads()
+	g := Grid{Groups: [3]int{p.Blocks, p.KV, ceil(p.group(), heads)}, Threads: [3]int{attnThreads, 1, 1}}
+	g.ThreadgroupBytes = 4 * ((heads+1)*p.HD + AttnBlock*heads)
+	return g
+}
+
+func attnDecodeConstants(params any) []Constant {
+	p := params.(AttentionParams)
+	return []Constant{p.laneConstant(), {constHeadsGroup, int32(p.sharedHeads())}}
+}
+
+// combineParts is how many interleaved sums attn_combine makes over the blocks.
+const combineParts = 4
+
+func attnCombineGrid(params any, _ int) Grid {
+	p := params.(AttentionParams)
+	return grid1(p.H, combineParts*p.HD)
+}
+
+func attnPrepGrid(params any, _ int) Grid {
+	p := params.(AttentionParams)
+	return grid2(ceil(p.H+2*p.KV, headsPerGroup), p.M, headsPerGroup*simd)
+}
+
+func attnPrepConstants(params any) []Constant {
+	return []Constant{params.(AttentionParams).laneConstant()}
+}
+
+// matrixRoute reports whether attn_prefill takes the queries of a chunk by eights, as simdgroup matrices want them.
+func (p AttentionParams) matrixRoute() bool { return p.M >= prefillQueries }
+
+// prefillHeads is how many query heads of a KV head one threadgroup of attn_prefill takes, prefillTiles how many groups of eight
+// queries; together at most eight, one a simdgroup.
+func (p AttentionParams) prefillHeads() int {
+	if p.matrixRoute() {
+		return min(p.group(), 8)
+	}
+	return power(min(p.group(), 8), 1)
+}
+
+func (p AttentionParams) prefillTiles() int { return 8 / p.prefillHeads() }
+
+func attnPrefillGrid(params any, _ int) Grid {
+	p := params.(AttentionParams)
+	heads := p.prefillHeads()
+	g := Grid{Groups: [3]int{p.M, p.KV, ceil(p.group(), heads)}, Threads: [3]int{attnThreads, 1, 1}}
+	if !p.matrixRoute() {
+		g.ThreadgroupBytes = 4 * (heads*p.HD + AttnBlock*heads)
+		return g
+	}
+	rows := heads * p.prefillTiles() * prefillQueries
+	g.Groups[0] = ceil(p.M, p.prefillTiles()*prefillQueries)
+	g.ThreadgroupBytes = 4 * (rows*(prefillKeys+tilePad) + 3*rows + rows*prefillQueries + prefillQueries*(p.HD+tilePad))
+	return g
+}
+
+func attnPrefillConstants(params any) []Constant {
+	p := params.(AttentionParams)
+	matrix := int32(0)
+	if p.matrixRoute() {
+		matrix = 1
+	}
+	return []Constant{p.laneConstant(), {constHeadsGroup, int32(p.prefillHeads())}, {constMatrix, matrix}}
+}
+
+func moeCheck(params any) error {
+	p := params.(MoEParams)
+	switch {
+	case p.E > maxExperts:
+		return fmt.Errorf("%d experts: want at most %d", p.E, maxExperts)
+	case p.T > maxSimdTopK || p.T > p.E:
+		return fmt.Errorf("%d experts a token: want at most %d, and at most all %d", p.T, maxSimdTopK, p.E)
+	case p.ActWidth() > maxThreads*laneWeights:
+		return fmt.Errorf("%d activations of the chosen experts: want at most %d", p.ActWidth(), maxThreads*laneWeights)
+	}
+	return checkWidth(p.D)
+}
+
+func moeConstants(params any) []Constant {
+	return []Constant{{constExpertLanes, int32(ceil(params.(MoEParams).E, simd))}}
+}
+
+// A set of rows of moe_gate_up is half gate rows and half the up rows that go with them.
+func moeGateUpGrid(params any, _ int) Grid {
+	p := params.(MoEParams)
+	return setGrid(p.T*ceil(p.I, rowSet/2)+ceil(p.SI, rowSet/2), setLanes(p.D))
+}
+
+func moeDownGrid(params any, _ int) Grid {
+	p := params.(MoEParams)
+	return grid1(ceil(p.D, rowSet), round(ceil(p.ActWidth(), laneWeights), simd))
+}
+
+func moeRouteGrid(params any, _ int) Grid {
+	return grid1(ceil(params.(MoEParams).M, headsPerGroup), headsPerGroup*simd)
+}
+
+func moeGroupGrid(params any, _ int) Grid {
+	return grid1(ceil(params.(MoEParams).E, headsPerGroup), headsPerGroup*simd)
+}
+
+// groupedGrid is the launch of a product by expert: cols tiles of columns, and as many tiles of rows as the chunk may have at most,
+// whatever the routing. A tile has the height that fits its expert, at most tileRows(M).
+func (p MoEParams) groupedGrid(cols int) Grid {
+	pairs, rows := p.M*p.T, tileRows(p.M)
+	g := grid2(cols, (pairs+(rows-1)*min(p.E, pairs))/rows, tileThreads)
+	g.ThreadgroupBytes = tileBytes(rows)
+	return g
+}
+
+func moeGateUpGroupedGrid(params any, _ int) Grid {
+	p := params.(MoEParams)
+	return p.groupedGrid(ceil(p.I, tileCols/2))
+}
+
+func moeDownGroupedGrid(params any, _ int) Grid {
+	p := params.(MoEParams)
+	return p.groupedGrid(ceil(p.D, tileCols))
+}
+
+func moeCombineGrid(params any, _ int) Grid {
+	p := params.(MoEParams)
+	return grid2(ceil(p.D, 4*4*simd), p.M, 4*simd)
+}

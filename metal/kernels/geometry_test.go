@@ -1,0 +1,107 @@
+package kernels
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestEncodeParams(t *testing.T) {
+	p := GDNOutParams{GDN: GDNParams{M: 1, HK: 2, HV: 3, DK: 4, DV: 5, Stride: -6, Eps: 1}, N: 7}
+	got, err := EncodeParams(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0, 0xfa, 0xff, 0xff, 0xff, 0, 0, 0x80, 0x3f, 7, 0, 0, 0}
+	if !bytes.Equal(got, want) {
+		t.Errorf("got % x, want % x", got, want)
+	}
+	if got, err = EncodeParams(LinearParams{Rows: [MaxSegments]int{1, 2, 3, 4}}); err != nil || len(got) != 32 || got[12] != 1 || got[24] != 4 {
+		t.Errorf("arrays: got % x, %v, want eight words with the rows from the fourth on", got, err)
+	}
+	if got, err = EncodeParams(struct{ A, B bool }{true, false}); err != nil || !bytes.Equal(got, []byte{1, 0, 0, 0, 0, 0, 0, 0}) {
+		t.Errorf("bools: got % x, %v", got, err)
+	}
+	if _, err = EncodeParams(LinearParams{Rows: [MaxSegments]int{0, 0, math.MaxInt32 + 1}}); err == nil || !strings.Contains(err.Error(), "LinearParams.Rows[2]") {
+		t.Errorf("overflow: got %v, want an error that names LinearParams.Rows[2]", err)
+	}
+	for _, bad := range []any{3, struct{ S string }{}, struct{ F float64 }{}} {
+		if _, err := EncodeParams(bad); err == nil {
+			t.Errorf("%T: got no error", bad)
+		}
+	}
+}
+
+// realParams are the parameters of each kernel at the real shape.
+func realParams(m int) map[string]any {
+	gdn := GDNParams{M: m, HK: 16, HV: 32, DK: 128, DV: 128, Stride: 8192 + 4096 + 64, Eps: 1e-6}
+	attn := AttentionParams{M: m, H: 16, KV: 2, HD: 256, R: 64, Blocks: 128, Context: 32768, Eps: 1e-6}
+	moe := MoEParams{M: m, D: 2048, E: 256, T: 8, I: 512, SI: 512, Eps: 1e-6}
+	lin := LinearParams{M: m, K: 2048, Bits: 4, Rows: [MaxSegments]int{8192, 4096, 32, 32}}
+	router := LinearParams{M: m, K: 2048, Bits: 8, Rows: [MaxSegments]int{256, 1}}
+	out := map[string]any{"argmax": ArgmaxParams{248077}, "embed_q4": EmbedParams{m, 2048, 248320}, "rmsnorm": NormParams{m, 2048, 1e-6}, "silu_mul": SiluMulParams{m, 512},
+		"q4_gemm": lin, "q4_gemm_add": lin, "q4_gemv_add": lin, "q4_gemv_norm": lin, "q8_gemm": router, "q8_gemv_norm": router,
+		"q4_gemv_gdn_out": GDNOutParams{gdn, 2048}}
+	for _, k := range All() {
+		switch {
+		case strings.HasPrefix(k.Name, "attn_"):
+			out[k.Name] = attn
+		case strings.HasPrefix(k.Name, "gdn_"):
+			out[k.Name] = gdn
+		case strings.HasPrefix(k.Name, "moe_"):
+			out[k.Name] = moe
+		}
+	}
+	return out
+}
+
+// TestGridsFitTheHardware: every launch stays within what every Apple GPU takes, and its parameters encode.
+func TestGridsFitTheHardware(t *testing.T) {
+	for _, m := range []int{1, 7, 8, 33, 2048} {
+		all := realParams(m)
+		for _, k := range All() {
+			p := all[k.Name]
+			if k.Check != nil {
+				if err := k.Check(p); err != nil {
+					t.Errorf("%s: %v", k.Name, err)
+				}
+			}
+			g := k.Grid(p, 1)
+			threads := g.Threads[0] * g.Threads[1] * g.Threads[2]
+			if threads < 1 || threads > maxThreads || threads%simd != 0 {
+				t.Errorf("%s M %d: got %d threads, want a multiple of %d up to %d", k.Name, m, threads, simd, maxThreads)
+			}
+			if n := g.Groups[0] * g.Groups[1] * g.Groups[2]; n < 1 || n > math.MaxInt32 {
+				t.Errorf("%s M %d: got %d threadgroups", k.Name, m, n)
+			}
+			if g.ThreadgroupBytes < 0 || g.ThreadgroupBytes > 32<<10 || g.ThreadgroupBytes%16 != 0 {
+				t.Errorf("%s M %d: got %d bytes of threadgroup memory, want a multiple of 16 up to 32 KiB", k.Name, m, g.ThreadgroupBytes)
+			}
+			if _, err := EncodeParams(p); err != nil {
+				t.Errorf("%s: %v", k.Name, err)
+			}
+		}
+	}
+}
+
+// TestChecksRefuse: sizes that a Metal function cannot take are errors, not wrong results.
+func TestChecksRefuse(t *testing.T) {
+	for _, c := range []struct {
+		kernel Kernel
+		params any
+	}{
+		{Q4GemvNorm(), LinearParams{M: 1, K: 1 << 16, Bits: 4}},
+		{AttnDecode(), AttentionParams{M: 1, H: 4, KV: 2, HD: 48, R: 8}},
+		{AttnDecode(), AttentionParams{M: 1, H: 4, KV: 2, HD: 512, R: 8}},
+		{AttnPrep(), AttentionParams{M: 1, H: 4, KV: 2, HD: 64, R: 128}},
+		{GDNStep(), GDNParams{M: 1, HK: 1, HV: 1, DK: 40, DV: 32}},
+		{GDNScan(), GDNParams{M: 1, HK: 1, HV: 1, DK: 32, DV: 48}},
+		{MoEGateUp(), MoEParams{M: 1, D: 64, E: 2048, T: 8, I: 64, SI: 64}},
+		{MoERoute(), MoEParams{M: 1, D: 64, E: 64, T: 33, I: 64, SI: 64}},
+	} {
+		if err := c.kernel.Check(c.params); err == nil {
+			t.Errorf("%s: %+v: got no error", c.kernel.Name, c.params)
+		}
+	}
+}
