@@ -34,11 +34,12 @@ var layers = []layer{
 	{"app", []string{"app/settings", "app/chats", "server", "inference/...", "assets"}},
 
 	{"server/openai", nil},
-	{"server", []string{"server/openai", "inference", "inference/chat", "inference/sample", "inference/tokenizer"}},
+	{"server", []string{"server/openai", "inference", "inference/chat", "inference/grammar", "inference/sample", "inference/tokenizer"}},
 
 	{"inference/plan", nil},
 	{"inference/tokenizer", nil},
 	{"inference/sample", nil},
+	{"inference/grammar", nil},
 	{"inference/memgate", nil},
 	{"inference/ablate", nil},
 	{"inference/chat", []string{"inference/tokenizer"}},
@@ -68,7 +69,7 @@ var testExtra = []layer{
 var deviceFree = []string{
 	"app/...", "server/...",
 	"inference/plan", "inference/sample", "inference/tokenizer", "inference/chat", "inference/checkpoint/...",
-	"inference/memgate", "inference/ablate",
+	"inference/memgate", "inference/ablate", "inference/grammar",
 }
 
 // library is an import path from outside the module (or a standard package that needs watching) and the only files that may

@@ -3,6 +3,7 @@ package inference
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"pond/inference/chat"
 )
@@ -10,7 +11,8 @@ import (
 // Answer is a running answer. Next is called by one goroutine; the worker adds updates without ever waiting for it, so a slow
 // reader holds up nobody. What waits is bounded by the answer's token limit.
 type Answer struct {
-	ctx context.Context
+	ctx  context.Context
+	stop atomic.Bool // StopThinking was called and the worker has not seen it
 
 	mu      sync.Mutex // protects what follows
 	ready   chan struct{}
@@ -52,6 +54,10 @@ func (a *Answer) finish(f Finish, u Usage, err error) {
 	a.mu.Unlock()
 	a.signal()
 }
+
+// StopThinking closes the thinking block, so that the answer begins: "answer now". Called before the thinking has begun, it closes
+// it at its start; outside of the thinking it does nothing.
+func (a *Answer) StopThinking() { a.stop.Store(true) }
 
 // Next waits for more of the answer and returns all there is, joined. It returns false when the answer has ended, with Err, and at once
 // when the request's context has.

@@ -113,6 +113,8 @@ type Engine struct {
 	stop  map[int32]bool // ids that end an answer
 	slots []*slot        // worker only
 
+	snapshots snapshots
+
 	queue  *queue
 	worker sync.WaitGroup
 	cancel context.CancelFunc // ends what the worker is doing
@@ -267,12 +269,30 @@ func (e *Engine) Tokenizer() *tokenizer.Tokenizer { return e.tok }
 
 // Stats counts what the engine does now and has done.
 type Stats struct {
-	Waiting, Running int   // requests
-	Tokens           int64 // computed since the start, prompts included
+	Queued, Active            int     // requests that wait, and that are worked on
+	Paused                    bool    // no new work is begun
+	Tokens                    int64   // computed since the start, prompts included
+	TokensPerSecond           float64 // of answers, in the last second; 0 when idle
+	PrefillDone, PrefillTotal int     // tokens of the prompt that is being taken in; 0 when none is
+	SnapshotBytes             int64   // held by the places to which conversations can go back
 }
 
 // Stats never waits for the device.
-func (e *Engine) Stats() Stats { return e.queue.stats() }
+func (e *Engine) Stats() Stats {
+	s := e.queue.stats()
+	s.SnapshotBytes = e.snapshots.lenBytes()
+	return s
+}
+
+// Pause keeps new work waiting; an answer that runs goes on. A second call does nothing.
+func (e *Engine) Pause() { e.queue.pause(true) }
+
+// Resume lets work begin again.
+func (e *Engine) Resume() { e.queue.pause(false) }
+
+// DropSnapshots frees the places to which conversations can go back, and returns how many bytes that were. What runs goes on; a
+// conversation that continues where it stands is still not computed again.
+func (e *Engine) DropSnapshots() (freedBytes int64) { return e.snapshots.drop() }
 
 // Chat asks for the assistant's next turn. A conversation that cannot be rendered is a *chat.Error, a prompt that leaves no room a
 // *ContextError, a full queue ErrBusy: all before any work. The context's end stops the answer within a token, or within a

@@ -140,7 +140,7 @@ func TestCancelStopsWithinAToken(t *testing.T) {
 	if _, err := a.Wait(); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
-	waitFor(t, "an idle worker", func() bool { return e.Stats().Running == 0 })
+	waitFor(t, "an idle worker", func() bool { return e.Stats().Active == 0 })
 	want := ask(t, openTiny(t, Options{}), user("go on for ever"), Generation{MaxTokens: 10, Sampling: seeded(5)})
 	if got := ask(t, e, user("go on for ever"), Generation{MaxTokens: 10, Sampling: seeded(5)}); got.Answer.Reasoning != want.Answer.Reasoning {
 		t.Errorf("after a cancellation: got %q, want %q", got.Answer.Reasoning, want.Answer.Reasoning)
@@ -163,7 +163,7 @@ func TestCancelWhileWaiting(t *testing.T) {
 	if _, err := a.Wait(); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
-	waitFor(t, "an empty queue", func() bool { return e.Stats().Waiting == 0 })
+	waitFor(t, "an empty queue", func() bool { return e.Stats().Queued == 0 })
 }
 
 func TestCloseEndsARunningAnswer(t *testing.T) {

@@ -3,6 +3,7 @@ package inference
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // queue hands jobs to the worker, first come, first served. A job whose context ends while it waits leaves at once.
@@ -14,8 +15,21 @@ type queue struct {
 	running int
 	tokens  int64
 	turns   int64
+	paused  bool
 	closed  bool
+
+	prefillDone, prefillTotal int
+	recent                    []stamp // tokens of answers in the last second, oldest first
 }
+
+// stamp says how many tokens an answer grew by, and when.
+type stamp struct {
+	at     time.Time
+	tokens int
+}
+
+// rateWindow is what the rate of tokens is counted over.
+const rateWindow = time.Second
 
 func newQueue(limit int) *queue {
 	q := &queue{limit: limit}
@@ -39,6 +53,14 @@ func (q *queue) add(j *job) error {
 	return nil
 }
 
+// pause holds back what waits, or lets it go on.
+func (q *queue) pause(paused bool) {
+	q.mu.Lock()
+	q.paused = paused
+	q.cond.Broadcast()
+	q.mu.Unlock()
+}
+
 // drop removes a job that still waits and ends it.
 func (q *queue) drop(j *job) {
 	q.mu.Lock()
@@ -57,7 +79,7 @@ func (q *queue) drop(j *job) {
 func (q *queue) next() (*job, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.waiting) == 0 && !q.closed {
+	for (len(q.waiting) == 0 || q.paused) && !q.closed {
 		q.cond.Wait()
 	}
 	if q.closed {
@@ -82,6 +104,44 @@ func (q *queue) count(tokens int) {
 	q.mu.Unlock()
 }
 
+// decoded counts tokens of an answer.
+func (q *queue) decoded(tokens int) {
+	q.mu.Lock()
+	q.tokens += int64(tokens)
+	q.forget()
+	q.recent = append(q.recent, stamp{time.Now(), tokens})
+	q.mu.Unlock()
+}
+
+// forget drops what is older than the window. The lock is held.
+func (q *queue) forget() {
+	n := 0
+	for n < len(q.recent) && time.Since(q.recent[n].at) > rateWindow {
+		n++
+	}
+	q.recent = q.recent[:copy(q.recent, q.recent[n:])]
+}
+
+// rate is the tokens a second of the last second. An answer younger than that is measured over its age. The lock is held.
+func (q *queue) rate() float64 {
+	q.forget()
+	if len(q.recent) < 2 {
+		return 0
+	}
+	n := 0
+	for _, r := range q.recent[1:] { // the first marks the start
+		n += r.tokens
+	}
+	return float64(n) / max(time.Since(q.recent[0].at).Seconds(), 1e-3)
+}
+
+// progress says how far the prompt has been taken in.
+func (q *queue) progress(done, total int) {
+	q.mu.Lock()
+	q.prefillDone, q.prefillTotal = done, total
+	q.mu.Unlock()
+}
+
 // turn numbers the requests, for the order of last use.
 func (q *queue) turn() int64 {
 	q.mu.Lock()
@@ -93,7 +153,8 @@ func (q *queue) turn() int64 {
 func (q *queue) stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return Stats{Waiting: len(q.waiting), Running: q.running, Tokens: q.tokens}
+	return Stats{Queued: len(q.waiting), Active: q.running, Paused: q.paused, Tokens: q.tokens, TokensPerSecond: q.rate(),
+		PrefillDone: q.prefillDone, PrefillTotal: q.prefillTotal}
 }
 
 // close ends all jobs that wait; the worker leaves after the one it has.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pond/inference/chat"
+	"pond/inference/grammar"
 	"pond/inference/sample"
 )
 
@@ -40,9 +41,32 @@ type Generation struct {
 	Logprobs bool
 	// TopLogprobs is how many alternatives to report with each token's logprob.
 	TopLogprobs int
+	// ThinkingBudget is how many tokens of thinking the model may write; then the block is closed for it and the answer begins. 0: no
+	// limit. MaxTokens still counts everything.
+	ThinkingBudget int
+	// Format is the form of the content. It holds from the end of the thinking on; with tools, the answer may be calls instead.
+	Format     grammar.Format
+	ToolChoice ToolChoice
+	OneCall    bool // the answer ends after its first call
 	// OnPrefill is called as prompt tokens are taken in, from the worker: it must not block.
 	OnPrefill func(done, total int)
 }
+
+// ToolChoice says whether the model may, must or must not call a tool. The zero value is "auto".
+type ToolChoice struct {
+	Mode string // "" or "auto", "none", "required"; ignored with a name
+	Name string // the one tool to call
+}
+
+// The modes of ToolChoice.
+const (
+	ToolsAuto     = "auto"
+	ToolsNone     = "none"
+	ToolsRequired = "required"
+)
+
+// forced reports whether the answer must be calls.
+func (c ToolChoice) forced() bool { return c.Name != "" || c.Mode == ToolsRequired }
 
 // ChatRequest asks for the next turn of a conversation.
 type ChatRequest struct {
@@ -97,6 +121,8 @@ type Usage struct {
 	ReasoningTokens  int // of the completion
 	PrefillTime      time.Duration
 	DecodeTime       time.Duration
+	MaskTime         time.Duration // of the decode: waiting for, and applying, what a format or a tool choice allows
+	MaskSteps        int           // tokens that were chosen so
 }
 
 // Result is a whole answer.

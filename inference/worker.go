@@ -46,6 +46,12 @@ func (e *Engine) submit(j *job) (*Answer, error) {
 	if j.gen.MaxTokens < 0 {
 		return nil, fmt.Errorf("max tokens: got %d, want at least 1, or 0 for the default", j.gen.MaxTokens)
 	}
+	if !j.gen.Format.IsText() || j.gen.ToolChoice.forced() || j.gen.OneCall {
+		return nil, errors.New("format, required tools and single calls: this version does not have them")
+	}
+	if j.gen.ThinkingBudget < 0 {
+		return nil, fmt.Errorf("thinking budget: got %d, want at least 1, or 0 for none", j.gen.ThinkingBudget)
+	}
 	if j.gen.MaxTokens == 0 {
 		j.gen.MaxTokens = MaxAnswerTokens
 	}
@@ -95,8 +101,9 @@ func (e *Engine) serve(j *job) (f Finish, err error) {
 	whole := false
 	defer func() {
 		if !whole { // the state may stand between two tokens of the history
-			s.line.Clear()
+			e.snapshots.do(s.line.Clear)
 		}
+		e.queue.progress(0, 0)
 	}()
 	j.usage.CachedTokens = cached
 	start := time.Now()
@@ -129,21 +136,26 @@ func (e *Engine) cancelled(j *job) error {
 func (e *Engine) slotFor(prompt []int32) (*slot, int, error) {
 	var best *slot
 	usable := 0
-	for _, s := range e.slots {
-		if n := s.line.Usable(prompt); n > usable {
-			best, usable = s, n
+	var err error
+	e.snapshots.do(func() { // none is dropped between the choice and the return to it
+		for _, s := range e.slots {
+			if n := s.line.Usable(prompt); n > usable {
+				best, usable = s, n
+			}
 		}
-	}
+		if best != nil {
+			err = best.line.Rewind(usable)
+		}
+	})
 	if best == nil {
-		var err error
-		if best, err = e.freeSlot(); err != nil {
-			return nil, 0, err
+		if best, err = e.freeSlot(); err == nil {
+			e.snapshots.do(func() { err = best.line.Rewind(0) })
 		}
 	}
-	best.used = e.queue.turn()
-	if err := best.line.Rewind(usable); err != nil {
+	if err != nil {
 		return nil, 0, err
 	}
+	best.used = e.queue.turn()
 	return best, usable, nil
 }
 
@@ -155,6 +167,7 @@ func (e *Engine) freeSlot() (*slot, error) {
 		}
 		s := &slot{seq: seq, line: cache.NewTimeline(seq.State, snapshotsEach)}
 		e.slots = append(e.slots, s)
+		e.snapshots.add(s.line)
 		return s, nil
 	}
 	oldest := e.slots[0]
@@ -168,9 +181,13 @@ func (e *Engine) freeSlot() (*slot, error) {
 
 // prefill takes in what the slot does not hold of the prompt, in chunks that end at the marks, and returns the logits after it.
 func (e *Engine) prefill(j *job, s *slot) (logits []float32, err error) {
-	if j.gen.OnPrefill != nil {
-		j.gen.OnPrefill(s.seq.Pos(), len(j.prompt))
+	report := func(done int) {
+		e.queue.progress(done, len(j.prompt))
+		if j.gen.OnPrefill != nil {
+			j.gen.OnPrefill(done, len(j.prompt))
+		}
 	}
+	report(s.seq.Pos())
 	for pos := s.seq.Pos(); pos < len(j.prompt); pos = s.seq.Pos() {
 		if err := e.cancelled(j); err != nil {
 			return nil, err
@@ -190,13 +207,12 @@ func (e *Engine) prefill(j *job, s *slot) (logits []float32, err error) {
 		e.queue.count(len(ids))
 		for _, m := range j.marks {
 			if m == end {
-				s.line.Mark()
+				e.snapshots.do(s.line.Mark)
 			}
 		}
-		if j.gen.OnPrefill != nil {
-			j.gen.OnPrefill(end, len(j.prompt))
-		}
+		report(end)
 	}
+	e.queue.progress(0, 0)
 	return logits, nil
 }
 
@@ -211,31 +227,44 @@ func (e *Engine) decode(j *job, s *slot, logits []float32) (Finish, error) {
 		if err := e.cancelled(j); err != nil {
 			return "", err
 		}
-		top := -1
-		if j.gen.Logprobs {
-			top = j.gen.TopLogprobs
-		}
-		choice, err := sampler.Next(logits, s.seq.Pos(), top)
+		choice, err := sampler.Next(logits, s.seq.Pos(), j.top())
 		if err != nil {
 			return "", damaged(logits[:e.info.VocabSize], err)
 		}
+		if w.thinkingEnds(choice.ID) {
+			if logits, err = e.closeThinking(j, s, sampler, w, logits); err != nil {
+				return "", err
+			}
+			if w.full() {
+				return w.close(chat.EndLength), nil
+			}
+			continue
+		}
 		sampler.Accept(choice.ID)
-		j.usage.CompletionTokens++
 		if e.stop[choice.ID] {
+			j.usage.CompletionTokens++
 			return w.close(chat.EndStop), nil
 		}
 		if w.token(choice) {
 			return w.close(chat.EndStop), nil
 		}
-		if j.usage.CompletionTokens >= j.gen.MaxTokens {
+		if w.full() {
 			return w.close(chat.EndLength), nil
 		}
 		if logits, err = s.seq.Token(choice.ID); err != nil {
 			return "", err
 		}
 		s.line.Append(choice.ID)
-		e.queue.count(1)
+		e.queue.decoded(1)
 	}
+}
+
+// top is how many alternatives the sampler is to report; below 0 none, not the chosen token's either.
+func (j *job) top() int {
+	if !j.gen.Logprobs {
+		return -1
+	}
+	return j.gen.TopLogprobs
 }
 
 // writer turns tokens into updates: whole characters, up to a stop text, parsed.
@@ -252,6 +281,7 @@ type writer struct {
 // token adds one token; it reports that a stop text was reached.
 func (w *writer) token(c sample.Choice) (stopped bool) {
 	var u Update
+	w.job.usage.CompletionTokens++
 	if w.job.gen.Logprobs {
 		u.Logprobs = []TokenLogprob{w.logprob(c)}
 	}
@@ -262,6 +292,9 @@ func (w *writer) token(c sample.Choice) (stopped bool) {
 	w.job.answer.add(u)
 	return w.stopped
 }
+
+// full reports whether the answer has all the tokens that it may have.
+func (w *writer) full() bool { return w.job.usage.CompletionTokens >= w.job.gen.MaxTokens }
 
 func (w *writer) parse(text string) []chat.Event {
 	if w.job.parser == nil {

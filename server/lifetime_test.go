@@ -48,14 +48,14 @@ func (l *live) idle() {
 	l.Helper()
 	waitFor(l.T, "an idle server", func() bool {
 		st := l.server.engine.Stats()
-		return l.server.InFlight() == 0 && st.Running == 0 && st.Waiting == 0
+		return l.server.InFlight() == 0 && st.Active == 0 && st.Queued == 0
 	})
 }
 
 // The device used to go on for a client that had left, and the next request waited behind a ghost.
 func TestClientLeaves(t *testing.T) {
 	l := serve(t, Options{Engine: tiny(t, inference.Options{ContextTokens: 32768, ChunkTokens: 32})})
-	running := func() bool { return l.server.engine.Stats().Running == 1 }
+	running := func() bool { return l.server.engine.Stats().Active == 1 }
 	for _, c := range []struct{ name, body string }{
 		{"streaming", `{` + endless + `,"stream":true}`},
 		{"whole", `{` + endless + `}`},
@@ -84,9 +84,9 @@ func TestClientLeaves(t *testing.T) {
 	_, leaveFirst := l.start("/v1/chat/completions", `{`+endless+`}`)
 	waitFor(t, "the first to run", running)
 	_, leaveSecond := l.start("/v1/chat/completions", `{`+endless+`}`)
-	waitFor(t, "the second to wait", func() bool { return l.server.engine.Stats().Waiting == 1 })
+	waitFor(t, "the second to wait", func() bool { return l.server.engine.Stats().Queued == 1 })
 	leaveSecond()
-	waitFor(t, "the queue to empty", func() bool { return l.server.engine.Stats().Waiting == 0 && l.server.InFlight() == 1 })
+	waitFor(t, "the queue to empty", func() bool { return l.server.engine.Stats().Queued == 0 && l.server.InFlight() == 1 })
 	leaveFirst()
 	l.idle()
 	// Half-closed: the client has said all and still reads; to the server it looks like one that left. It must not hang.
@@ -113,7 +113,7 @@ func TestClientLeaves(t *testing.T) {
 func TestHealthNeverWaits(t *testing.T) {
 	l := serve(t, Options{Engine: tiny(t, inference.Options{ContextTokens: 32768})})
 	_, leave := l.start("/v1/chat/completions", `{`+endless+`}`)
-	waitFor(t, "the answer to run", func() bool { return l.server.engine.Stats().Running == 1 })
+	waitFor(t, "the answer to run", func() bool { return l.server.engine.Stats().Active == 1 })
 	for _, path := range []string{"/health", "/v1/models"} {
 		resp, err := (&http.Client{Timeout: 5 * time.Second}).Get(l.url + path)
 		if err != nil {
@@ -177,9 +177,9 @@ func TestManyClients(t *testing.T) {
 func TestFullQueue(t *testing.T) {
 	l := serve(t, Options{Engine: tiny(t, inference.Options{ContextTokens: 32768, QueueLimit: 1})})
 	l.start("/v1/chat/completions", `{`+endless+`}`)
-	waitFor(t, "the first to run", func() bool { return l.server.engine.Stats().Running == 1 })
+	waitFor(t, "the first to run", func() bool { return l.server.engine.Stats().Active == 1 })
 	l.start("/v1/chat/completions", `{`+endless+`}`)
-	waitFor(t, "the second to wait", func() bool { return l.server.engine.Stats().Waiting == 1 })
+	waitFor(t, "the second to wait", func() bool { return l.server.engine.Stats().Queued == 1 })
 	status, header, answer := l.post("/v1/chat/completions", `{`+endless+`}`)
 	if status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" || !strings.Contains(string(answer), "queue_full") {
 		t.Errorf("got status %d, Retry-After %q and %s, want 503 queue_full", status, header.Get("Retry-After"), answer)

@@ -77,6 +77,18 @@ func (t *Timeline) Rewind(n int) error {
 	return t.State.Restore(t.snapshots[keep-1])
 }
 
+// LenBytes is the memory that the snapshots hold.
+func (t *Timeline) LenBytes() int64 {
+	var n int64
+	for _, s := range t.snapshots {
+		n += s.LenBytes()
+	}
+	return n
+}
+
+// Drop forgets the snapshots, not the history.
+func (t *Timeline) Drop() { t.snapshots = nil }
+
 // Clear forgets the history, after a run that failed part way and left the state undefined.
 func (t *Timeline) Clear() {
 	t.tokens, t.snapshots = t.tokens[:0], nil

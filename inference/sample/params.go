@@ -4,7 +4,7 @@
 // It is pure: no clock, no global random source, no devices, no text model. A
 // choice depends on the logits, the parameters, the tokens accepted so far, the
 // seed and the position, and on nothing else, so the same seed gives the same
-// tokens. Grammars are not its business.
+// tokens. What a grammar allows comes as a bit mask.
 //
 // Start at Sampler.Next, which applies the steps in this order (that of
 // Hugging Face transformers and vLLM, for which the model card's settings are

@@ -88,11 +88,13 @@ func (s *Sampler) Accept(id int32) {
 // A NaN or +Inf among the usable logits is an error, and so are logits that ban
 // every token: the model or its weights are broken, and any choice would hide it.
 func (s *Sampler) Next(logits []float32, position int, top int) (Choice, error) {
-	if len(logits) < s.vocab {
-		return Choice{}, fmt.Errorf("logits: got %d, want at least %d", len(logits), s.vocab)
-	}
-	logits = s.adjust(logits[:s.vocab])
-	best, err := argmax(logits)
+	return s.NextAmong(logits, nil, position, top)
+}
+
+// NextAmong is Next among the tokens whose bit is set in allowed, [at least vocab/64] words, the lowest bit first; nil allows all.
+// The others count as banned, in the log-probabilities too.
+func (s *Sampler) NextAmong(logits []float32, allowed []uint64, position int, top int) (Choice, error) {
+	logits, best, err := s.prepare(logits, allowed)
 	if err != nil {
 		return Choice{}, err
 	}
@@ -100,14 +102,47 @@ func (s *Sampler) Next(logits []float32, position int, top int) (Choice, error) 
 	if s.params.Temperature > 0 {
 		c.ID = pick(s.keep(logits, logits[best]), Uniform(s.params.Seed, position))
 	}
-	if top >= 0 {
-		norm := logSumExp(logits, logits[best])
-		c.Logprob = float64(logits[c.ID]) - norm
-		for _, t := range s.largest(logits, min(top, s.vocab)) {
-			c.Top = append(c.Top, TokenLogprob{t.id, float64(t.logit) - norm})
-		}
-	}
+	s.report(&c, logits, best, top)
 	return c, nil
+}
+
+// Given is the choice of a token that was not drawn, with its log-probability and the likeliest in its place.
+func (s *Sampler) Given(logits []float32, id int32, top int) (Choice, error) {
+	if id < 0 || int(id) >= s.vocab {
+		return Choice{}, fmt.Errorf("token: got %d, want one below %d", id, s.vocab)
+	}
+	logits, best, err := s.prepare(logits, nil)
+	if err != nil {
+		return Choice{}, err
+	}
+	c := Choice{ID: id}
+	s.report(&c, logits, best, top)
+	return c, nil
+}
+
+// prepare returns the logits after penalties, bias and mask, and the likeliest token.
+func (s *Sampler) prepare(logits []float32, allowed []uint64) ([]float32, int, error) {
+	if len(logits) < s.vocab {
+		return nil, 0, fmt.Errorf("logits: got %d, want at least %d", len(logits), s.vocab)
+	}
+	if allowed != nil && len(allowed) < (s.vocab+63)/64 {
+		return nil, 0, fmt.Errorf("mask: got %d words, want at least %d", len(allowed), (s.vocab+63)/64)
+	}
+	logits = s.adjust(logits[:s.vocab], allowed)
+	best, err := argmax(logits)
+	return logits, best, err
+}
+
+// report adds what top asks for.
+func (s *Sampler) report(c *Choice, logits []float32, best, top int) {
+	if top < 0 {
+		return
+	}
+	norm := logSumExp(logits, logits[best])
+	c.Logprob = float64(logits[c.ID]) - norm
+	for _, t := range s.largest(logits, min(top, s.vocab)) {
+		c.Top = append(c.Top, TokenLogprob{t.id, float64(t.logit) - norm})
+	}
 }
 
 // argmax returns the lowest id of the largest logit, and an error for logits that
@@ -132,10 +167,10 @@ func argmax(logits []float32) (int, error) {
 	return best, nil
 }
 
-// adjust returns the logits after penalties and bias: the given slice where
-// there is nothing to do, else a copy.
-func (s *Sampler) adjust(logits []float32) []float32 {
-	if len(s.seen) == 0 && len(s.generated) == 0 && len(s.params.Bias) == 0 {
+// adjust returns the logits after penalties, bias and mask: the given slice
+// where there is nothing to do, else a copy.
+func (s *Sampler) adjust(logits []float32, allowed []uint64) []float32 {
+	if len(s.seen) == 0 && len(s.generated) == 0 && len(s.params.Bias) == 0 && allowed == nil {
 		return logits
 	}
 	s.adjusted = append(s.adjusted[:0], logits...)
@@ -159,7 +194,27 @@ func (s *Sampler) adjust(logits []float32) []float32 {
 	for id, b := range s.params.Bias {
 		out[id] += float32(b)
 	}
+	if allowed != nil {
+		ban(out, allowed)
+	}
 	return out
+}
+
+// ban sets the logits of all tokens outside of allowed to -Inf.
+func ban(logits []float32, allowed []uint64) {
+	never := float32(math.Inf(-1))
+	for first := 0; first < len(logits); first += 64 {
+		word := allowed[first/64]
+		if word == math.MaxUint64 {
+			continue
+		}
+		part := logits[first:min(first+64, len(logits))]
+		for i := range part {
+			if word>>i&1 == 0 {
+				part[i] = never
+			}
+		}
+	}
 }
 
 // logSumExp returns log(sum(exp(logits))); largest is their maximum.

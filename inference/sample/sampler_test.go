@@ -263,7 +263,7 @@ func TestPenalties(t *testing.T) {
 			s.Accept(id)
 		}
 		given := slices.Clone(logits)
-		if got := s.adjust(given); !slices.Equal(got, c.want) {
+		if got := s.adjust(given, nil); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 		next(t, s, given, 0, 3)

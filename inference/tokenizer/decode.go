@@ -29,6 +29,9 @@ func (d *Decoder) Push(id int32) string {
 	return string(text)
 }
 
+// Pending reports whether the ids so far end inside a character.
+func (d *Decoder) Pending() bool { return len(d.held) > 0 }
+
 // Flush ends the text: it returns the held bytes as U+FFFD, and "" where none
 // are held. The decoder is at the start of a new text then.
 func (d *Decoder) Flush() string {
