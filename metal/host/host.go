@@ -8,6 +8,7 @@ package host
 import (
 	"fmt"
 	"runtime"
+	"time"
 	"unsafe"
 
 	"pond/metal"
@@ -169,9 +170,12 @@ func (d *Device) Run(p metal.Pass, o metal.RunOptions) error {
 	}
 	for i, level := range hp.levels {
 		var err error
-		if o.Shuffle != nil {
+		switch {
+		case o.Timed != nil:
+			err = d.runTimed(hp, i, o)
+		case o.Shuffle != nil:
 			err = d.pool.runShuffled(level, o.Shuffle)
-		} else {
+		default:
 			err = d.pool.run(level)
 		}
 		if err != nil {
@@ -180,6 +184,18 @@ func (d *Device) Run(p metal.Pass, o metal.RunOptions) error {
 		if o.Tap != nil {
 			o.Tap(i, hp.program.Levels[i])
 		}
+	}
+	return nil
+}
+
+// runTimed runs the dispatches of a level one by one.
+func (d *Device) runTimed(p *pass, level int, o metal.RunOptions) error {
+	for i := range p.levels[level] {
+		start := time.Now()
+		if err := d.pool.run(p.levels[level][i : i+1]); err != nil {
+			return err
+		}
+		o.Timed(level, p.program.Levels[level][i], time.Since(start))
 	}
 	return nil
 }
