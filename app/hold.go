@@ -23,6 +23,7 @@ func (p *Pond) hold(until time.Time, reason string) {
 		return // the user's own pause lasts longer than a reason's
 	}
 	p.endPause()
+	p.engine.Pause()
 	p.happen(Held{until, reason})
 	if until.IsZero() {
 		return

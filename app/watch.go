@@ -19,9 +19,7 @@ type watch struct {
 	engine *inference.Engine
 	letGo  func()
 
-	last     inference.Stats
-	seen     time.Time // when last was read
-	awake    func()    // lets the machine sleep again; nil while it may
+	awake    func() // lets the machine sleep again; nil while it may
 	level    memgate.Pressure
 	critical time.Time // since when the pressure is critical
 
@@ -36,11 +34,10 @@ const criticalRest = 10 * time.Second
 func (w *watch) look() {
 	p, now := w.pond, w.pond.now()
 	stats := w.engine.Stats()
-	work := Work{Active: stats.Running, Queued: stats.Waiting, Tokens: stats.Tokens}
-	if past := now.Sub(w.seen).Seconds(); !w.seen.IsZero() && past > 0 && stats.Running > 0 {
-		work.TokensPerSecond = float64(stats.Tokens-w.last.Tokens) / past
+	work := Work{
+		Active: stats.Active, Queued: stats.Queued, TokensPerSecond: stats.TokensPerSecond, Tokens: stats.Tokens,
+		PrefillDone: stats.PrefillDone, PrefillTotal: stats.PrefillTotal,
 	}
-	w.last, w.seen = stats, now
 	busy := work.Active+work.Queued > 0
 	w.keepAwake(busy)
 	p.mu.Lock()
@@ -71,6 +68,9 @@ func (w *watch) pressed(level memgate.Pressure) {
 	w.level = level
 	w.pond.log("memory pressure", "level", level.String())
 	w.pond.tell(Pressed{level})
+	if level != memgate.Normal {
+		w.pond.log("snapshots dropped", "bytes", w.engine.DropSnapshots())
+	}
 	if level == memgate.Critical {
 		w.critical = w.pond.now()
 		w.pond.hold(time.Time{}, reasonMemory)
