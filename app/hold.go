@@ -70,6 +70,7 @@ func (p *Pond) endPause() {
 		return
 	}
 	if p.engine != nil {
+		p.engine.Resume()
 	}
 	p.happen(Released{})
 }
