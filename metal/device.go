@@ -22,7 +22,7 @@ type Device interface {
 	Compile(p Program) (Pass, error)
 	// Run executes a pass and waits for it.
 	Run(p Pass, o RunOptions) error
-	// Close releases the device; buffers and passes die with it.
+	// Close releases the device; buffers and passes die with it. A second call does nothing.
 	Close() error
 }
 

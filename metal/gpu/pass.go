@@ -75,6 +75,9 @@ func (d *Device) bind(ds metal.Dispatch, access map[*buffer]kernels.Access) (b b
 	if !ok {
 		return b, fmt.Errorf("no kernel %s", ds.Kernel)
 	}
+	if _, err := k.Param(0, len(ds.Args)); err != nil {
+		return b, err
+	}
 	for i, s := range ds.Args {
 		sig, err := k.Param(i, len(ds.Args))
 		if err != nil {
@@ -86,11 +89,6 @@ func (d *Device) bind(ds metal.Dispatch, access map[*buffer]kernels.Access) (b b
 		}
 		access[buf] |= sig.Access
 		b.places = append(b.places, place{buf.b, s.Off})
-	}
-	if len(ds.Args) == 0 {
-		if _, err := k.Param(0, 0); err != nil {
-			return b, err
-		}
 	}
 	// A matrix that is not there has no rows; its slots hold the first one's, because Metal wants every slot filled.
 	for k.Segments > 0 && len(b.places) < len(k.Buffers)+kernels.SegmentArgs*k.Segments {

@@ -8,6 +8,7 @@ package host
 import (
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -21,6 +22,7 @@ var _ metal.Device = (*Device)(nil)
 type Device struct {
 	kernels map[string]kernels.Kernel
 	pool    *pool
+	stop    sync.Once
 }
 
 // Open starts a device with the given number of threads; zero means one for each CPU that Go may use.
@@ -40,7 +42,7 @@ func (d *Device) Name() string { return fmt.Sprintf("host exact, %d threads", d.
 
 // Close implements metal.Device.
 func (d *Device) Close() error {
-	d.pool.stop()
+	d.stop.Do(d.pool.stop)
 	return nil
 }
 
@@ -119,6 +121,9 @@ func (d *Device) bind(ds metal.Dispatch) (bound, error) {
 	k, ok := d.kernels[ds.Kernel]
 	if !ok {
 		return bound{}, fmt.Errorf("no kernel %s", ds.Kernel)
+	}
+	if _, err := k.Param(0, len(ds.Args)); err != nil {
+		return bound{}, err
 	}
 	b := bound{run: k.Run, params: ds.Params, items: ds.Items, work: ds.Work, label: ds.Label}
 	for i, s := range ds.Args {
