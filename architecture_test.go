@@ -87,6 +87,7 @@ var libraries = []library{
 	{"fyne.io/systray", []string{"gui.go"}},
 	{"fyne.io/fyne/v2/...", []string{"gui.go", "app/ui"}},
 	{"github.com/labstack/echo/v4/...", []string{"server"}},
+	{"github.com/prometheus/client_golang/...", []string{"server"}},
 	{"github.com/ebitengine/purego/...", []string{"metal/mtl", "inference/memgate/probe_darwin.go", "app/*_darwin.go"}},
 	{"github.com/adrg/xdg", []string{"app/settings"}},
 	{"github.com/spf13/cobra", []string{"*.go"}},
@@ -101,6 +102,8 @@ var testLibraries = []string{
 	"github.com/google/go-cmp/...",
 	"github.com/rogpeppe/go-internal/...",
 	"github.com/openai/openai-go/v3/...",
+	"github.com/pb33f/libopenapi/...",
+	"github.com/pb33f/libopenapi-validator/...",
 }
 
 // forbiddenNames say nothing about what is inside.

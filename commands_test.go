@@ -82,9 +82,7 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 
 // scriptSettings: settings ADDRESS MODEL writes the user's settings.
 func scriptSettings(ts *testscript.TestScript, _ bool, args []string) {
-	s := settings.Default()
-	s.Address, s.Model = args[0], args[1]
-	ts.Check(s.Save(ts.MkAbs("config/pond/settings.json")))
+	ts.Check(settings.Settings{Address: args[0], Model: args[1]}.Save(ts.MkAbs("config/pond/settings.json")))
 }
 
 // scriptTinyModel: tinymodel DIR writes the golden tiny model.

@@ -59,6 +59,13 @@ func (a *Answer) finish(f Finish, u Usage, err error) {
 // it at its start; outside of the thinking it does nothing.
 func (a *Answer) StopThinking() { a.stop.Store(true) }
 
+// matched notes the stop text that ended the content.
+func (a *Answer) matched(stop string) {
+	a.mu.Lock()
+	a.result.StopText = stop
+	a.mu.Unlock()
+}
+
 // Next waits for more of the answer and returns all there is, joined. It returns false when the answer has ended, with Err, and at once
 // when the request's context has.
 func (a *Answer) Next() (Update, bool) {

@@ -3,7 +3,6 @@
 package inference
 
 import (
-	"errors"
 	"fmt"
 
 	"pond/inference/memgate"
@@ -11,29 +10,16 @@ import (
 	"pond/metal/host"
 )
 
-// available says why an executor does not run here.
-func available(x Executor) error {
-	switch x {
-	case Metal:
-		return errors.New("it needs a Mac with Apple Silicon")
-	case Standin:
-		return errors.New("this version of Pond does not have it")
-	}
-	return nil
-}
-
 // openDevice is the only choice of device.
 func openDevice(x Executor, threads int) (metal.Device, error) {
-	if err := Available(x); err != nil {
-		return nil, fmt.Errorf("executor %s: %w", x, err)
+	switch x {
+	case "", Auto, Host:
+		return host.Open(threads), nil
+	case Metal:
+		return nil, fmt.Errorf("executor metal: got this machine, want a Mac with Apple Silicon")
 	}
-	return host.Open(threads), nil
+	return nil, unknownExecutor(x)
 }
 
-// placementOf says what becomes of the weights: the host computes on the mapped files, the stand-in on a copy in ordinary memory.
-func placementOf(x Executor) memgate.Placement {
-	if x == Standin {
-		return memgate.Held
-	}
-	return memgate.Mapped
-}
+// placementOf says what becomes of the weights: without a GPU they are mapped.
+func placementOf(Executor) memgate.Placement { return memgate.Mapped }

@@ -129,5 +129,7 @@ type Usage struct {
 type Result struct {
 	Answer chat.Answer
 	Finish Finish
-	Usage  Usage
+	// StopText is the one of Generation.Stop that ended the content; "" when none did.
+	StopText string
+	Usage    Usage
 }

@@ -349,6 +349,7 @@ func (w *writer) close(end chat.End) Finish {
 		u.Events = append(u.Events, w.held()...)
 	}
 	w.job.answer.add(u)
+	w.job.answer.matched(w.stopper.Matched())
 	switch {
 	case end == chat.EndLength && !w.stopped:
 		return FinishLength

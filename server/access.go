@@ -30,6 +30,9 @@ func (s *Server) access(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start, id := time.Now(), "req_"+randomHex(12)
 		c.Response().Header().Set(headerRequestID, id)
+		if isMessages(c) {
+			c.Response().Header().Set("Request-Id", id) // where Anthropic's clients look for it
+		}
 		err := protect(next, c)
 		if err != nil {
 			s.writeError(c, err)
@@ -38,11 +41,15 @@ func (s *Server) access(next echo.HandlerFunc) echo.HandlerFunc {
 		if err != nil && c.Response().Committed && status == http.StatusOK {
 			status, _ = s.describe(c, err) // a stream that failed after its headers
 		}
+		s.metrics.request(c, status, time.Since(start))
 		s.log.Info("request", "id", id, "method", c.Request().Method, "path", c.Request().URL.Path, "status", status,
 			"bytes", c.Response().Size, "took", time.Since(start).Round(time.Millisecond))
 		return nil
 	}
 }
+
+// requestID is the number that access gave the request.
+func requestID(c echo.Context) string { return c.Response().Header().Get(headerRequestID) }
 
 // protect turns a panic into an error, so that the client gets an answer and the server lives on.
 func protect(next echo.HandlerFunc, c echo.Context) (err error) {

@@ -17,14 +17,16 @@ import (
 
 const user = `"messages":[{"role":"user","content":"Is 391 prime?"}]`
 
-// sameAnswer compares two answers in all but what differs from answer to answer: id, time, cached tokens, ids of calls.
+// sameAnswer compares two answers in all but what differs from answer to answer: id, time, cached tokens, timings, ids of calls.
 func sameAnswer(t *testing.T, what string, whole, streamed openai.Chat) {
 	t.Helper()
 	for _, c := range []*openai.Chat{&whole, &streamed} {
 		c.ID, c.Created = "", 0
-		c.Usage.PromptTokensDetails.CachedTokens = 0
-		for i := range c.Choices[0].Message.ToolCalls {
-			c.Choices[0].Message.ToolCalls[i].ID = ""
+		c.Usage.PromptTokensDetails.CachedTokens, c.Usage.Timings = 0, openai.Timings{}
+		for _, choice := range c.Choices {
+			for i := range choice.Message.ToolCalls {
+				choice.Message.ToolCalls[i].ID = ""
+			}
 		}
 	}
 	if diff := cmp.Diff(whole, streamed); diff != "" {
@@ -77,6 +79,22 @@ func TestStreamEqualsWhole(t *testing.T) {
 	}
 }
 
+// encode writes a whole answer of one choice.
+func encode(e encoder, updates []inference.Update, r inference.Result) error {
+	if err := e.begin(); err != nil {
+		return err
+	}
+	for _, u := range updates {
+		if err := e.update(0, u); err != nil {
+			return err
+		}
+	}
+	if err := e.ended(0, r); err != nil {
+		return err
+	}
+	return e.end([]inference.Result{r})
+}
+
 // What the model writes, through the parser at any split, gives the same answer streamed and whole; tool calls too.
 func TestStreamEqualsWholeForTools(t *testing.T) {
 	tools := []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"note","parameters":{"type":"object","properties":{"title":{"type":"string"},"n":{"type":"integer"}}}}}`)}
@@ -108,17 +126,10 @@ func TestStreamEqualsWholeForTools(t *testing.T) {
 			if len(whole.Calls) > 0 {
 				result.Finish = inference.FinishToolCalls
 			}
-			s := &Server{fingerprint: "fp"}
 			stream := written(func(w *eventStream) error {
-				cs := chatStream{eventStream: w, server: s, usage: true}
-				for _, u := range updates {
-					if err := cs.update(u); err != nil {
-						return err
-					}
-				}
-				return cs.end(result)
+				return encode(&chatStream{eventStream: w, usage: true}, updates, result)
 			})
-			sameAnswer(t, fmt.Sprintf("%q", text), s.wholeChat(envelope{}, result, nil), fold(t, dataOf(t, stream)))
+			sameAnswer(t, fmt.Sprintf("%q", text), wholeChat(envelope{}, []choice{{Result: result}}, false), fold(t, dataOf(t, stream)))
 		}
 	}
 }

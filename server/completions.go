@@ -8,7 +8,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"pond/inference"
-	"pond/inference/chat"
 	"pond/server/openai"
 )
 
@@ -25,100 +24,103 @@ func (s *Server) completion(c echo.Context) error {
 	if err := s.checkModel(req.Model); err != nil {
 		return err
 	}
-	for i, id := range req.Tokens {
-		if vocab := s.engine.Info().VocabSize; int(id) >= vocab {
-			return &openai.Error{Param: fmt.Sprintf("prompt[%d]", i), Code: openai.CodeInvalidValue, Message: fmt.Sprintf("got the token id %d, want below %d", id, vocab)}
+	for p, prompt := range req.Prompts {
+		for i, id := range prompt.Tokens {
+			if vocab := s.engine.Info().VocabSize; int(id) >= vocab {
+				path := fmt.Sprintf("prompt[%d]", i)
+				if len(req.Prompts) > 1 {
+					path = fmt.Sprintf("prompt[%d][%d]", p, i)
+				}
+				return &openai.Error{Param: path, Code: openai.CodeInvalidValue, Message: fmt.Sprintf("got the token id %d, want below %d", id, vocab)}
+			}
 		}
 	}
-	var p progress
-	g, err := s.generation(req.Generation, false, &p) // no template, no thinking
+	g, err := s.generation(req.Generation, false) // no template, no thinking
 	if err != nil {
 		return err
 	}
-	s.inFlight.Add(1)
-	defer s.inFlight.Add(-1)
-	ctx, cancel := context.WithCancel(c.Request().Context())
-	defer cancel()
-	answer, err := s.engine.Complete(ctx, inference.CompletionRequest{Prompt: req.Prompt, Tokens: req.Tokens, Generation: g})
+	head := s.newEnvelope("cmpl-")
+	w, err := s.begin(c.Request().Context(), requestID(c), head.id, len(req.Prompts)*req.Choices, func(ctx context.Context, w *work, choice int) (*inference.Answer, error) {
+		prompt := req.Prompts[choice/req.Choices]
+		return s.engine.Complete(ctx, inference.CompletionRequest{Prompt: prompt.Text, Tokens: prompt.Tokens, Generation: nth(g, choice%req.Choices, w)})
+	})
 	if err != nil {
-		return endOf(ctx, err)
+		return err
+	}
+	defer w.end()
+	echoes, err := s.echoes(w.ctx, req)
+	if err != nil {
+		return endOf(w.ctx, err)
 	}
 	noteIgnored(c, req.Ignored)
-	w := completionStream{server: s, envelope: s.newEnvelope("cmpl-"), logprobs: req.Logprobs, usage: req.IncludeUsage}
 	if req.Stream {
-		if w.eventStream, err = openStream(c, s.options.Heartbeat); err != nil {
-			cancel()
-			drain(answer.Next)
-			return err
-		}
-		return s.finishStream(ctx, c, w.eventStream, w.pump(answer.Next, cancel, p.String, w.update), answer, w.end)
+		return s.stream(c, w, func(out *eventStream) encoder {
+			return &completionStream{completionAnswer: completionAnswer{head: head, logprobs: req.Logprobs, perPrompt: req.Choices, echoes: echoes},
+				eventStream: out, usage: req.IncludeUsage, pad: req.Obfuscate}
+		})
 	}
-	for u, ok := answer.Next(); ok; u, ok = answer.Next() {
-		w.pending = append(w.pending, u.Logprobs...)
-	}
-	if err := endOf(ctx, answer.Err()); err != nil {
+	choices, err := w.wait()
+	if err != nil {
 		return err
 	}
-	r := answer.Result()
-	finish := string(r.Finish)
-	whole := w.frame(w.choice(r.Answer.Content, &finish))
-	u := usage(r.Usage)
-	whole.Usage = &u
-	return writeJSON(c, http.StatusOK, whole)
-}
-
-// completionStream writes the events of one text completion.
-type completionStream struct {
-	*eventStream
-	server   *Server
-	envelope envelope
-	usage    bool
-	logprobs bool
-	pending  []inference.TokenLogprob // of tokens whose text is still held back
-	offset   int                      // characters before the pending tokens
-}
-
-func (w *completionStream) update(u inference.Update) error {
-	w.pending = append(w.pending, u.Logprobs...)
-	text := ""
-	for _, e := range u.Events {
-		if e.Kind == chat.Text {
-			text += e.Text
-		}
+	a := completionAnswer{head: head, logprobs: req.Logprobs, perPrompt: req.Choices, echoes: echoes}
+	answer := a.frame()
+	for i, whole := range choices {
+		a.start(i)
+		a.pending = append(a.pending, whole.logprobs...)
+		finish := string(whole.Finish)
+		answer.Choices = append(answer.Choices, a.choice(i, whole.Answer.Content, &finish))
 	}
-	if text == "" {
-		return nil
-	}
-	return w.event(w.frame(w.choice(text, nil)))
+	u := completionUsage(resultsOf(choices), req.Choices)
+	answer.Usage = &u
+	return writeJSON(c, http.StatusOK, answer)
 }
 
-func (w *completionStream) choice(text string, finish *string) openai.CompletionChoice {
-	c := openai.CompletionChoice{Text: text, FinishReason: finish}
-	if w.logprobs {
-		c.Logprobs, w.offset = completionLogprobs(w.pending, w.offset)
-		w.pending = w.pending[:0]
+// completionUsage sums over the prompts; perPrompt answers belong to each.
+func completionUsage(results []inference.Result, perPrompt int) openai.Usage {
+	total := usage(results...)
+	for i := perPrompt; i < len(results); i += perPrompt {
+		more := usage(results[i])
+		total.PromptTokens += more.PromptTokens
+		total.TotalTokens += more.PromptTokens
+		total.PromptTokensDetails.CachedTokens += more.PromptTokensDetails.CachedTokens
+	}
+	return total
+}
+
+// completionAnswer builds the choices of a completion, one after the other.
+type completionAnswer struct {
+	head      envelope
+	logprobs  bool
+	perPrompt int
+	echoes    []echoed                 // one a prompt; nil without echo
+	unsaid    bool                     // the echo of the present choice
+	pending   []inference.TokenLogprob // of tokens whose text is still held back
+	offset    int                      // characters before the pending tokens
+}
+
+// start begins a choice.
+func (a *completionAnswer) start(int) {
+	a.unsaid, a.pending, a.offset = a.echoes != nil, a.pending[:0], 0
+}
+
+// choice makes the next piece of a choice: the echo before the first.
+func (a *completionAnswer) choice(index int, text string, finish *string) openai.CompletionChoice {
+	var prompt []inference.TokenLogprob
+	if a.unsaid {
+		a.unsaid = false
+		e := a.echoes[index/a.perPrompt]
+		text, prompt = e.text+text, e.logprobs
+	}
+	c := openai.CompletionChoice{Index: index, Text: text, FinishReason: finish}
+	if a.logprobs {
+		c.Logprobs, a.offset = completionLogprobs(prompt, a.pending, a.offset)
+		a.pending = a.pending[:0]
 	}
 	return c
 }
 
-func (w *completionStream) frame(choices ...openai.CompletionChoice) openai.Completion {
-	return openai.Completion{ID: w.envelope.id, Object: openai.ObjectCompletion, Created: w.envelope.created, Model: w.envelope.model,
-		SystemFingerprint: w.server.fingerprint, Choices: choices}
-}
-
-func (w *completionStream) end(r inference.Result) error {
-	finish := string(r.Finish)
-	if err := w.event(w.frame(w.choice("", &finish))); err != nil {
-		return err
-	}
-	if w.usage {
-		last := w.frame()
-		last.Choices = []openai.CompletionChoice{}
-		u := usage(r.Usage)
-		last.Usage = &u
-		if err := w.event(last); err != nil {
-			return err
-		}
-	}
-	return w.done()
+func (a *completionAnswer) frame(choices ...openai.CompletionChoice) openai.Completion {
+	return openai.Completion{ID: a.head.id, Object: openai.ObjectCompletion, Created: a.head.created, Model: a.head.model,
+		SystemFingerprint: a.head.fingerprint, Choices: choices}
 }

@@ -45,7 +45,9 @@ func (l *live) complete(fields string) openai.Completion {
 	}
 	same := whole
 	same.ID, same.Created = folded.ID, folded.Created
-	same.Usage.PromptTokensDetails, folded.Usage.PromptTokensDetails = openai.PromptDetails{}, openai.PromptDetails{}
+	for _, u := range []*openai.Usage{same.Usage, folded.Usage} {
+		u.PromptTokensDetails, u.Timings = openai.PromptDetails{}, openai.Timings{}
+	}
 	if diff := cmp.Diff(same, folded); diff != "" {
 		l.Errorf("%s (-whole +streamed):\n%s", fields, diff)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -15,8 +16,8 @@ import (
 	"pond/server/openai"
 )
 
-// Rules of errors: this file is the only place where an error becomes a status and a body, and where advice is added. Every body
-// has the form of openai.ErrorBody. An error after the headers of a stream is its last event, and no [DONE] follows.
+// Rules of errors: this file is the only place where an error becomes a status and words, and where advice is added. Bodies have the form of
+// the API that the path belongs to. An error after the headers of a stream is its last event, and no [DONE] follows.
 
 // Kinds of error on the wire (ErrorDetail.Type).
 const (
@@ -24,6 +25,7 @@ const (
 	kindAuth       = "authentication_error"
 	kindPermission = "permission_error"
 	kindServer     = "server_error"
+	kindRate       = "rate_limit_error"
 )
 
 const codeContext = "context_length_exceeded"
@@ -52,8 +54,43 @@ func refuse(status int, code, format string, args ...any) error {
 	return &refusal{status: status, code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// describe gives the status and the body of an error.
-func (s *Server) describe(c echo.Context, err error) (int, openai.ErrorBody) {
+// failure is what an error says to the client, whichever API's words it is put in.
+type failure struct {
+	kind    string // one of the kinds above
+	message string
+	param   string // path of the field; "" when none is to blame
+	code    string // "" when there is none
+}
+
+// openai gives the body of the OpenAI API.
+func (f failure) openai() openai.ErrorBody {
+	return openai.NewErrorBody(f.kind, f.message, f.param, f.code)
+}
+
+// anthropic gives the body of Anthropic's API, which has its own kinds.
+func (f failure) anthropic(status int, requestID string) openai.MessageError {
+	kind := "invalid_request_error"
+	switch {
+	case status == http.StatusUnauthorized:
+		kind = "authentication_error"
+	case status == http.StatusForbidden:
+		kind = "permission_error"
+	case status == http.StatusNotFound:
+		kind = "not_found_error"
+	case status == http.StatusRequestEntityTooLarge:
+		kind = "request_too_large"
+	case status == http.StatusTooManyRequests:
+		kind = "rate_limit_error"
+	case status == http.StatusServiceUnavailable:
+		kind = "overloaded_error"
+	case status >= http.StatusInternalServerError:
+		kind = "api_error"
+	}
+	return openai.NewMessageError(kind, f.message, requestID)
+}
+
+// describe gives the status and the words of an error.
+func (s *Server) describe(c echo.Context, err error) (int, failure) {
 	var (
 		refused *refusal
 		wire    *openai.Error
@@ -65,35 +102,34 @@ func (s *Server) describe(c echo.Context, err error) (int, openai.ErrorBody) {
 	)
 	switch {
 	case errors.As(err, &refused):
-		return refused.status, openai.NewErrorBody(kindOfStatus(refused.status), refused.message, refused.param, refused.code)
+		return refused.status, failure{kindOfStatus(refused.status), refused.message, refused.param, refused.code}
 	case errors.As(err, &wire):
-		return http.StatusBadRequest, openai.NewErrorBody(kindRequest, wire.Error(), wire.Param, wire.Code)
+		return http.StatusBadRequest, failure{kindRequest, wire.Error(), wire.Param, wire.Code}
 	case errors.As(err, &talk):
-		return http.StatusBadRequest, openai.NewErrorBody(kindRequest, talk.Error(), talk.Path, openai.CodeInvalidValue)
+		return http.StatusBadRequest, failure{kindRequest, talk.Error(), talk.Path, openai.CodeInvalidValue}
 	case errors.As(err, &long):
-		return http.StatusBadRequest, openai.NewErrorBody(kindRequest, contextAdvice(long), promptField(c), codeContext)
+		return http.StatusBadRequest, failure{kindRequest, contextAdvice(long), promptField(c), codeContext}
 	case errors.As(err, &body):
-		return http.StatusRequestEntityTooLarge, openai.NewErrorBody(kindRequest,
-			fmt.Sprintf("the body has more than %d bytes, which is the limit", body.Limit), "", "body_too_large")
+		return http.StatusRequestEntityTooLarge, failure{kindRequest, fmt.Sprintf("the body has more than %d bytes, which is the limit", body.Limit), "", "body_too_large"}
 	case errors.Is(err, errShutdown), errors.Is(err, inference.ErrClosed):
-		return http.StatusServiceUnavailable, openai.NewErrorBody(kindServer, err.Error(), "", "shutting_down")
+		return http.StatusServiceUnavailable, failure{kindServer, err.Error(), "", "shutting_down"}
 	case errors.Is(err, inference.ErrBusy):
-		return http.StatusServiceUnavailable, openai.NewErrorBody(kindServer, err.Error()+": try again later", "", "queue_full")
+		return http.StatusTooManyRequests, failure{kindRate, err.Error() + ": try again later", "", "queue_full"}
 	case errors.Is(err, errClientGone), errors.Is(err, context.Canceled):
-		return statusClientGone, openai.NewErrorBody(kindRequest, errClientGone.Error(), "", "client_gone")
+		return statusClientGone, failure{kindRequest, errClientGone.Error(), "", "client_gone"}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return http.StatusRequestTimeout, openai.NewErrorBody(kindRequest, "the body did not arrive in time", "", "request_timeout")
+		return http.StatusRequestTimeout, failure{kindRequest, "the body did not arrive in time", "", "request_timeout"}
 	case errors.As(err, &broken):
-		return http.StatusInternalServerError, openai.NewErrorBody(kindServer, broken.Error()+": pond verify says which", "", "model_damaged")
+		return http.StatusInternalServerError, failure{kindServer, broken.Error() + ": pond verify says which", "", "model_damaged"}
 	case errors.As(err, &route):
-		return route.Code, openai.NewErrorBody(kindOfStatus(route.Code), s.routeAdvice(c, route.Code), "", codeOfStatus(route.Code))
+		return route.Code, failure{kindOfStatus(route.Code), s.routeAdvice(c, route.Code), "", codeOfStatus(route.Code)}
 	}
-	return http.StatusInternalServerError, openai.NewErrorBody(kindServer, "internal error: "+err.Error(), "", "internal_error")
+	return http.StatusInternalServerError, failure{kindServer, "internal error: " + err.Error(), "", "internal_error"}
 }
 
 // writeError answers with an error. After the headers of a stream it can only log: the stream has sent its own last event.
 func (s *Server) writeError(c echo.Context, err error) {
-	status, body := s.describe(c, err)
+	status, f := s.describe(c, err)
 	if status >= http.StatusInternalServerError {
 		var broken *panicError
 		if errors.As(err, &broken) {
@@ -109,10 +145,14 @@ func (s *Server) writeError(c echo.Context, err error) {
 		c.NoContent(status)
 		return
 	}
-	if status == http.StatusServiceUnavailable {
+	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		c.Response().Header().Set(echo.HeaderRetryAfter, "5")
 	}
-	writeJSON(c, status, body)
+	if isMessages(c) {
+		writeJSON(c, status, f.anthropic(status, requestID(c)))
+		return
+	}
+	writeJSON(c, status, f.openai())
 }
 
 func kindOfStatus(status int) string {
@@ -148,10 +188,19 @@ func contextAdvice(e *inference.ContextError) string {
 
 // promptField names the field that holds the prompt.
 func promptField(c echo.Context) string {
-	if c.Path() == pathCompletions {
+	switch c.Path() {
+	case pathCompletions:
 		return "prompt"
+	case pathResponses:
+		return "input"
 	}
 	return "messages"
+}
+
+// isMessages says whether the request is for Anthropic's API. It is asked before routing too.
+func isMessages(c echo.Context) bool {
+	path := c.Request().URL.Path
+	return path == pathMessages || strings.HasPrefix(path, pathMessages+"/")
 }
 
 func (s *Server) routeAdvice(c echo.Context, status int) string {

@@ -37,7 +37,7 @@ func TestDescribe(t *testing.T) {
 			"the context holds 100 tokens and the prompt has 101: shorten the prompt to leave room for an answer", "messages", "context_length_exceeded")},
 		{fmt.Errorf("reading: %w", &http.MaxBytesError{Limit: 9}), 413, openai.NewErrorBody(kindRequest, "the body has more than 9 bytes, which is the limit", "", "body_too_large")},
 		{errShutdown, 503, openai.NewErrorBody(kindServer, "the server is shutting down", "", "shutting_down")},
-		{inference.ErrBusy, 503, openai.NewErrorBody(kindServer, "too many requests are waiting: try again later", "", "queue_full")},
+		{inference.ErrBusy, 429, openai.NewErrorBody(kindRate, "too many requests are waiting: try again later", "", "queue_full")},
 		{os.ErrDeadlineExceeded, 408, openai.NewErrorBody(kindRequest, "the body did not arrive in time", "", "request_timeout")},
 		{fmt.Errorf("%w: %w", errClientGone, os.ErrDeadlineExceeded), statusClientGone, openai.NewErrorBody(kindRequest, "the client left", "", "client_gone")},
 		{context.Canceled, statusClientGone, openai.NewErrorBody(kindRequest, "the client left", "", "client_gone")},
@@ -47,11 +47,11 @@ func TestDescribe(t *testing.T) {
 		{errors.New("device lost"), 500, openai.NewErrorBody(kindServer, "internal error: device lost", "", "internal_error")},
 		{&panicError{value: "boom", stack: []byte("secret frames")}, 500, openai.NewErrorBody(kindServer, "internal error: panic: boom", "", "internal_error")},
 	} {
-		status, body := s.describe(c, test.err)
+		status, f := s.describe(c, test.err)
 		if status != test.status {
 			t.Errorf("%v: got status %d, want %d", test.err, status, test.status)
 		}
-		if diff := cmp.Diff(test.body, body); diff != "" {
+		if diff := cmp.Diff(test.body, f.openai()); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", test.err, diff)
 		}
 	}

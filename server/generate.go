@@ -2,51 +2,34 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"pond/inference"
+	"pond/inference/grammar"
 	"pond/inference/sample"
 	"pond/server/openai"
 )
 
 // envelope is what all parts of one answer share.
 type envelope struct {
-	id      string
-	created int64
-	model   string
+	id          string
+	created     int64
+	model       string
+	fingerprint string
 }
 
 func (s *Server) newEnvelope(prefix string) envelope {
-	return envelope{id: prefix + randomHex(12), created: time.Now().Unix(), model: s.engine.Info().ID}
-}
-
-// progress is written by the engine's worker and read by the heartbeat.
-type progress struct{ done, total atomic.Int64 }
-
-func (p *progress) set(done, total int) {
-	p.done.Store(int64(done))
-	p.total.Store(int64(total))
-}
-
-// String is the text of a heartbeat.
-func (p *progress) String() string {
-	done, total := p.done.Load(), p.total.Load()
-	if total == 0 {
-		return "waiting"
-	}
-	if done < total {
-		return fmt.Sprintf("prompt %d/%d tokens", done, total)
-	}
-	return "generating"
+	return envelope{id: prefix + randomHex(12), created: time.Now().Unix(), model: s.engine.Info().ID, fingerprint: s.fingerprint}
 }
 
 // generation maps the shared fields. What the client did not set comes from the model card's row for the thinking mode; without
 // a seed every answer gets its own.
-func (s *Server) generation(g openai.Generation, thinking bool, p *progress) (inference.Generation, error) {
+func (s *Server) generation(g openai.Generation, thinking bool) (inference.Generation, error) {
 	params := inference.DefaultSampling(thinking)
 	set := g.Sampling
 	override(&params.Temperature, set.Temperature)
@@ -73,8 +56,42 @@ func (s *Server) generation(g openai.Generation, thinking bool, p *progress) (in
 		Stop:        g.Stop,
 		Logprobs:    g.Logprobs,
 		TopLogprobs: g.TopLogprobs,
-		OnPrefill:   p.set,
 	}, nil
+}
+
+// nth gives the generation of one of several choices: each has a seed of its own, the first the client's.
+func nth(g inference.Generation, choice int, w *work) inference.Generation {
+	params := *g.Sampling
+	params.Seed += uint64(choice)
+	g.Sampling, g.OnPrefill = &params, w.progress.set
+	return g
+}
+
+// bind adds what only conversations have: the limit of the thinking, the form of the answer, and which tools must be called.
+func bind(g *inference.Generation, req *openai.ChatRequest) error {
+	g.ThinkingBudget, g.OneCall = req.ThinkingBudget, req.OneCall
+	g.ToolChoice = inference.ToolChoice{Mode: string(req.ToolChoice.Mode), Name: req.ToolChoice.Name}
+	switch req.Format.Kind {
+	case openai.FormatObject:
+		g.Format = grammar.JSONObject()
+	case openai.FormatSchema:
+		f, err := grammar.Schema(req.Format.Schema, req.Format.Strict)
+		if err != nil {
+			return schemaError(req.Format.Path, err)
+		}
+		g.Format = f
+	}
+	return nil
+}
+
+// schemaError names the part of the schema that cannot be kept to.
+func schemaError(path string, err error) error {
+	var unsupported *grammar.UnsupportedError
+	code := openai.CodeInvalidValue
+	if errors.As(err, &unsupported) {
+		code = openai.CodeUnsupported
+	}
+	return &openai.Error{Param: path, Code: code, Message: err.Error()}
 }
 
 func override[T any](field *T, set *T) {
@@ -108,12 +125,30 @@ func endOf(ctx context.Context, err error) error {
 	return err
 }
 
-func usage(u inference.Usage) openai.Usage {
-	return openai.Usage{
-		PromptTokens:            u.PromptTokens,
-		CompletionTokens:        u.CompletionTokens,
-		TotalTokens:             u.PromptTokens + u.CompletionTokens,
-		PromptTokensDetails:     openai.PromptDetails{CachedTokens: u.CachedTokens},
-		CompletionTokensDetails: openai.CompletionDetails{ReasoningTokens: u.ReasoningTokens},
+// usage counts the answers to one prompt, which is computed once.
+func usage(results ...inference.Result) openai.Usage {
+	var u openai.Usage
+	var prefill, decode time.Duration
+	for i, r := range results {
+		if i == 0 {
+			u.PromptTokens, u.PromptTokensDetails.CachedTokens = r.Usage.PromptTokens, r.Usage.CachedTokens
+		}
+		u.CompletionTokens += r.Usage.CompletionTokens
+		u.CompletionTokensDetails.ReasoningTokens += r.Usage.ReasoningTokens
+		prefill += r.Usage.PrefillTime
+		decode += r.Usage.DecodeTime
 	}
+	u.TotalTokens = u.PromptTokens + u.CompletionTokens
+	u.Timings = openai.Timings{PrefillMS: milliseconds(prefill), DecodeMS: milliseconds(decode),
+		PrefillPerSecond: perSecond(u.PromptTokens-u.PromptTokensDetails.CachedTokens, prefill), DecodePerSecond: perSecond(u.CompletionTokens, decode)}
+	return u
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func perSecond(tokens int, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return math.Round(float64(tokens)/d.Seconds()*10) / 10
 }

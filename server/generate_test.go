@@ -33,12 +33,12 @@ func TestSamplingDefaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := s.generation(req.Generation, c.thinking, &progress{})
+		g, err := s.generation(req.Generation, c.thinking)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if req.Sampling.Seed == nil {
-			again, _ := s.generation(req.Generation, c.thinking, &progress{})
+			again, _ := s.generation(req.Generation, c.thinking)
 			if again.Sampling.Seed == g.Sampling.Seed {
 				t.Errorf("%s: got the same seed twice without asking for one", c.fields)
 			}

@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"mime"
 	"net"
@@ -20,8 +21,9 @@ import (
 //     that domain. Checked first, before routing, for every path.
 //   - Origin, when there is one, must be a page served from loopback, from this server itself, or on the list. A foreign page is
 //     refused and gets no allow header; "null" (files, sandboxed frames) is foreign.
-//   - POST needs a JSON content type: without it a browser sends cross-site posts without asking first.
-//   - With a key, everything but the routes marked open needs it. Beyond loopback the server does not start without a key and
+//   - POST needs a JSON content type, unless it has neither type nor body: with another type a browser sends cross-site posts without asking
+//     first. (It names their origin all the same: the rule before this one is the stronger.)
+//   - With a key, everything but the routes marked open needs it, as "Authorization: Bearer KEY" or, as Anthropic's clients send it, "X-Api-Key: KEY". Beyond loopback the server does not start without a key and
 //     without a list of the names it is called by.
 //
 // TLS is not offered: put a reverse proxy in front where the network is not trusted.
@@ -59,7 +61,7 @@ func newGuard(o Options) (*guard, error) {
 func checkBind(o Options) error {
 	host, _, err := net.SplitHostPort(o.Addr)
 	if err != nil {
-		return fmt.Errorf("address: got %q, want host:port: %w", o.Addr, err)
+		return fmt.Errorf("address: got %q, want host:port: %s", o.Addr, addressFault(err))
 	}
 	if isLoopback(strings.ToLower(host)) {
 		return nil
@@ -68,6 +70,15 @@ func checkBind(o Options) error {
 		return &BeyondLoopbackError{Addr: o.Addr, NoKey: o.APIKey == "", NoHosts: len(o.AllowedHosts) == 0}
 	}
 	return nil
+}
+
+// addressFault is what net says is wrong, without the address and the word that it puts before it.
+func addressFault(err error) string {
+	var fault *net.AddrError
+	if errors.As(err, &fault) {
+		return fault.Err
+	}
+	return err.Error()
 }
 
 // BeyondLoopbackError says that others can reach the address, and which of the two things it needs are missing.
@@ -108,7 +119,7 @@ func (g *guard) check(next echo.HandlerFunc) echo.HandlerFunc {
 				return preflight(c)
 			}
 		}
-		if r.Method == http.MethodPost && !isJSON(r.Header.Get(echo.HeaderContentType)) {
+		if r.Method == http.MethodPost && !isEmpty(r) && !isJSON(r.Header.Get(echo.HeaderContentType)) {
 			return refuse(http.StatusUnsupportedMediaType, "unsupported_media_type", "content type: got %q, want application/json", r.Header.Get(echo.HeaderContentType))
 		}
 		if coding := r.Header.Get(echo.HeaderContentEncoding); coding != "" && !strings.EqualFold(coding, "identity") {
@@ -124,7 +135,7 @@ func (g *guard) needKey(open func(echo.Context) bool) echo.MiddlewareFunc {
 		return func(c echo.Context) error {
 			if g.key != nil && !open(c) && !g.hasKey(c.Request()) {
 				c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="pond"`)
-				return refuse(http.StatusUnauthorized, "invalid_api_key", "API key: missing or wrong, want it as \"Authorization: Bearer KEY\"")
+				return refuse(http.StatusUnauthorized, "invalid_api_key", "API key: missing or wrong, want it as \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\"")
 			}
 			return next(c)
 		}
@@ -133,9 +144,20 @@ func (g *guard) needKey(open func(echo.Context) bool) echo.MiddlewareFunc {
 
 func (g *guard) hasKey(r *http.Request) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get(echo.HeaderAuthorization), " ")
-	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	// Equal lengths and constant time: neither the length nor a matching start can be measured.
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(sum[:], g.key) == 1
+	bearer := strings.EqualFold(scheme, "Bearer") && g.isKey(strings.TrimSpace(token))
+	// Some clients send a key of another service in one header and ours in the other: either is enough.
+	return bearer || g.isKey(r.Header.Get("X-Api-Key"))
+}
+
+// isKey compares digests, which have equal lengths, in constant time: neither the length nor a matching start can be measured.
+func (g *guard) isKey(token string) bool {
+	sum := sha256.Sum256([]byte(token))
+	return subtle.ConstantTimeCompare(sum[:], g.key) == 1
+}
+
+// isEmpty says that a request has no body and does not claim to have one.
+func isEmpty(r *http.Request) bool {
+	return r.ContentLength == 0 && r.Header.Get(echo.HeaderContentType) == ""
 }
 
 func (g *guard) allowsOrigin(origin, host string) bool {
@@ -160,7 +182,7 @@ func (g *guard) allowsOrigin(origin, host string) bool {
 func preflight(c echo.Context) error {
 	r, h := c.Request(), c.Response().Header()
 	h.Add(echo.HeaderVary, echo.HeaderAccessControlRequestHeaders)
-	h.Set(echo.HeaderAccessControlAllowMethods, "GET, POST, OPTIONS")
+	h.Set(echo.HeaderAccessControlAllowMethods, "GET, POST, DELETE, OPTIONS")
 	// Client libraries add headers of their own (x-stainless-...); the origin is trusted, so its list is taken as it is.
 	if names := r.Header.Get(echo.HeaderAccessControlRequestHeaders); names != "" {
 		h.Set(echo.HeaderAccessControlAllowHeaders, names)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"pond/inference"
+
 	"pond/server/openai"
 )
 
@@ -24,7 +26,8 @@ func guarded(t *testing.T, o Options) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{options: o, guard: g, log: slog.New(slog.DiscardHandler), echo: echo.New()}
+	s := &Server{options: o, guard: g, log: slog.New(slog.DiscardHandler), echo: echo.New(),
+		metrics: newMetrics(&inference.Engine{}, "", func() int { return 0 })}
 	s.echo.Logger.SetOutput(io.Discard)
 	s.echo.Pre(s.access, g.check)
 	ok := func(c echo.Context) error { return c.String(http.StatusOK, "ok") }
@@ -189,10 +192,16 @@ func TestContentType(t *testing.T) {
 		"application/jsonx":                  415,
 		"":                                   415,
 	} {
-		w := answer(h, request("POST", "localhost", "/v1/thing", "Content-Type", kind))
+		r := request("POST", "localhost", "/v1/thing", "Content-Type", kind)
+		r.ContentLength = 2
+		w := answer(h, r)
 		if w.Code != want {
 			t.Errorf("content type %q: got status %d, want %d", kind, w.Code, want)
 		}
+	}
+	// Clients that have nothing to say, as when they cancel a response, name no type.
+	if w := answer(h, request("POST", "localhost", "/v1/thing")); w.Code != 200 {
+		t.Errorf("no type and no body: got status %d, want 200", w.Code)
 	}
 	w := answer(h, request("POST", "localhost", "/v1/thing", "Content-Type", "application/json", "Content-Encoding", "gzip"))
 	if w.Code != 415 {

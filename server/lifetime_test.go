@@ -181,8 +181,8 @@ func TestFullQueue(t *testing.T) {
 	l.start("/v1/chat/completions", `{`+endless+`}`)
 	waitFor(t, "the second to wait", func() bool { return l.server.engine.Stats().Queued == 1 })
 	status, header, answer := l.post("/v1/chat/completions", `{`+endless+`}`)
-	if status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" || !strings.Contains(string(answer), "queue_full") {
-		t.Errorf("got status %d, Retry-After %q and %s, want 503 queue_full", status, header.Get("Retry-After"), answer)
+	if status != http.StatusTooManyRequests || header.Get("Retry-After") == "" || !strings.Contains(string(answer), "queue_full") {
+		t.Errorf("got status %d, Retry-After %q and %s, want 429 queue_full", status, header.Get("Retry-After"), answer)
 	}
 }
 

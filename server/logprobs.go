@@ -41,12 +41,20 @@ func candidate(t inference.TokenLogprob) openai.TopLogprob {
 // tokenText shows a token that is part of a character with U+FFFD; its bytes are exact beside it.
 func tokenText(raw []byte) string { return strings.ToValidUTF8(string(raw), "\ufffd") }
 
-// completionLogprobs maps tokens to the older form. offset is the number of characters before the first, and the new one is
-// returned.
-func completionLogprobs(tokens []inference.TokenLogprob, offset int) (*openai.CompletionLogprobs, int) {
-	list := &openai.CompletionLogprobs{Tokens: []string{}, TokenLogprobs: []float64{}, TopLogprobs: []map[string]float64{}, TextOffset: []int{}}
-	for _, t := range tokens {
+// completionLogprobs maps tokens to the older form: those of an echoed prompt, the first of which has no number, and those of the answer.
+// offset is the number of characters before the first, and the new one is returned.
+func completionLogprobs(prompt, tokens []inference.TokenLogprob, offset int) (*openai.CompletionLogprobs, int) {
+	list := &openai.CompletionLogprobs{Tokens: []string{}, TokenLogprobs: []*float64{}, TopLogprobs: []map[string]float64{}, TextOffset: []int{}}
+	for i, t := range append(prompt[:len(prompt):len(prompt)], tokens...) {
 		text := tokenText(t.Bytes)
+		list.Tokens = append(list.Tokens, text)
+		list.TextOffset = append(list.TextOffset, offset)
+		offset += utf8.RuneCountInString(text)
+		if i == 0 && len(prompt) > 0 {
+			list.TokenLogprobs = append(list.TokenLogprobs, nil)
+			list.TopLogprobs = append(list.TopLogprobs, nil)
+			continue
+		}
 		top := make(map[string]float64, len(t.Top))
 		for _, c := range t.Top {
 			name := tokenText(c.Bytes)
@@ -55,11 +63,9 @@ func completionLogprobs(tokens []inference.TokenLogprob, offset int) (*openai.Co
 				top[name] = finite(c.Logprob)
 			}
 		}
-		list.Tokens = append(list.Tokens, text)
-		list.TokenLogprobs = append(list.TokenLogprobs, finite(t.Logprob))
+		logprob := finite(t.Logprob)
+		list.TokenLogprobs = append(list.TokenLogprobs, &logprob)
 		list.TopLogprobs = append(list.TopLogprobs, top)
-		list.TextOffset = append(list.TextOffset, offset)
-		offset += utf8.RuneCountInString(text)
 	}
 	return list, offset
 }

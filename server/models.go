@@ -9,8 +9,11 @@ import (
 	"pond/server/openai"
 )
 
-// models answers GET /v1/models: the one model that is loaded.
+// models answers GET /v1/models: the one model that is loaded, in the form of the API that the client speaks.
 func (s *Server) models(c echo.Context) error {
+	if speaksAnthropic(c) {
+		return writeJSON(c, http.StatusOK, s.anthropicModels())
+	}
 	return writeJSON(c, http.StatusOK, openai.ModelList{Object: openai.ObjectList, Data: []openai.Model{s.ownModel()}})
 }
 
@@ -19,8 +22,14 @@ func (s *Server) model(c echo.Context) error {
 	if err := s.checkModel(c.Param("id")); err != nil {
 		return err
 	}
+	if speaksAnthropic(c) {
+		return writeJSON(c, http.StatusOK, s.anthropicModel())
+	}
 	return writeJSON(c, http.StatusOK, s.ownModel())
 }
+
+// speaksAnthropic tells by the header that every client of Anthropic's API sends.
+func speaksAnthropic(c echo.Context) bool { return c.Request().Header.Get("Anthropic-Version") != "" }
 
 func (s *Server) ownModel() openai.Model {
 	info := s.engine.Info()

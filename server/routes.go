@@ -6,8 +6,12 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// pathCompletions is named because its errors speak of "prompt", all others of "messages".
-const pathCompletions = "/v1/completions"
+// Paths whose errors are put in words of their own.
+const (
+	pathCompletions = "/v1/completions"
+	pathResponses   = "/v1/responses"
+	pathMessages    = "/v1/messages"
+)
 
 // route is one line of the table.
 type route struct {
@@ -20,10 +24,23 @@ type route struct {
 func (s *Server) routes() []route {
 	return []route{
 		{http.MethodGet, "/health", s.health, true},
+		{http.MethodGet, "/metrics", s.serveMetrics, false},
 		{http.MethodGet, "/v1/models", s.models, false},
 		{http.MethodGet, "/v1/models/:id", s.model, false},
 		{http.MethodPost, "/v1/chat/completions", s.chat, false},
 		{http.MethodPost, pathCompletions, s.completion, false},
+		{http.MethodPost, pathResponses, s.createResponse, false},
+		{http.MethodGet, pathResponses + "/:id", s.getResponse, false},
+		{http.MethodDelete, pathResponses + "/:id", s.deleteResponse, false},
+		{http.MethodPost, pathResponses + "/:id/cancel", s.cancelResponse, false},
+		{http.MethodGet, pathResponses + "/:id/input_items", s.inputItems, false},
+		{http.MethodPost, pathMessages, s.messages, false},
+		{http.MethodPost, pathMessages + "/count_tokens", s.countTokens, false},
+		{http.MethodPost, "/v1/embeddings", s.embeddings, false},
+		{http.MethodPost, "/tokenize", s.tokenize, false},
+		{http.MethodPost, "/detokenize", s.detokenize, false},
+		{http.MethodGet, "/v1/pond/status", s.status, false},
+		{http.MethodPost, "/v1/pond/stop-thinking", s.stopThinking, false},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -46,8 +47,8 @@ type Options struct {
 	Logger         *slog.Logger      // nil discards
 	BodyLimit      int64             // bytes; 0 is DefaultBodyLimit
 	Heartbeat      time.Duration     // longest silence in a stream; 0 is DefaultHeartbeat
-	Listener       net.Listener      // listens at Addr already; nil: Listen takes the port
 	Version        string            // of Pond, for /health and system_fingerprint
+	ModelHash      string            // of the model's files, for system_fingerprint; "" when nobody knows it
 }
 
 // Server is one endpoint. Listen and Serve are called once each.
@@ -64,6 +65,11 @@ type Server struct {
 	bodyTimeout time.Duration           // bodyTimeout, shorter in tests
 	fingerprint string
 	inFlight    atomic.Int64
+	base        context.Context // of every answer
+	background  sync.WaitGroup  // answers without a client
+	running     register
+	stored      responseStore
+	metrics     *metrics
 }
 
 // PortError says that the port is taken, and which one is free.
@@ -104,9 +110,12 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s := &Server{options: o, engine: o.Engine, guard: g, log: o.Logger, grace: drainGrace, bodyTimeout: bodyTimeout}
+	s.base, s.stop = context.WithCancelCause(context.Background())
 	info := o.Engine.Info()
-	sum := sha256.Sum256([]byte(o.Version + "\x00" + info.ID + "\x00" + info.Executor))
+	// What the same seed needs for the same answer: the model, what runs it, and the program.
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d\x00%d\x00%s", o.Version, info.ID, o.ModelHash, info.WeightBytes, info.VocabSize, info.Executor))
 	s.fingerprint = "fp_" + hex.EncodeToString(sum[:5])
+	s.metrics = newMetrics(o.Engine, o.Version, s.InFlight)
 
 	s.echo = echo.New()
 	s.echo.Logger.SetOutput(io.Discard) // what it would say is said by access and writeError
@@ -114,13 +123,11 @@ func New(o Options) (*Server, error) {
 	s.echo.Pre(s.access, g.check)
 	s.addRoutes()
 
-	base, stop := context.WithCancelCause(context.Background())
-	s.stop = stop
 	s.http = &http.Server{
 		Handler: s.echo,
 		// "OPTIONS *" goes to the guard like all else.
 		DisableGeneralOptionsHandler: true,
-		BaseContext:                  func(net.Listener) context.Context { return base },
+		BaseContext:                  func(net.Listener) context.Context { return s.base },
 		ReadHeaderTimeout:            headerTimeout,
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeaderBytes,
@@ -166,11 +173,9 @@ func listen(addr string) (net.Listener, error) {
 
 // Listen takes the port and returns the base URL, such as http://127.0.0.1:11535. A taken port is a *PortError.
 func (s *Server) Listen() (string, error) {
-	l, err := s.options.Listener, error(nil)
-	if l == nil {
-		if l, err = listen(s.options.Addr); err != nil {
-			return "", err
-		}
+	l, err := listen(s.options.Addr)
+	if err != nil {
+		return "", err
 	}
 	s.listener = l
 	return "http://" + l.Addr().String(), nil
@@ -209,9 +214,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	select {
 	case err := <-served:
 		s.stop(errShutdown)
+		s.background.Wait()
 		return fmt.Errorf("server: %w", err)
 	case <-ctx.Done():
 	}
+	defer s.background.Wait()
 	defer s.stop(errShutdown)
 	if err := s.shutdown(s.grace); err != nil {
 		s.stop(errShutdown)

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
-
-	"pond/inference"
 )
 
 // Invariants of a stream:
@@ -44,9 +42,15 @@ func openStream(c echo.Context, every time.Duration) (*eventStream, error) {
 	return w, w.comment("pond")
 }
 
-// event sends one value as JSON.
-func (w *eventStream) event(value any) error {
+// event sends one value as JSON, without a name, as OpenAI's older endpoints do.
+func (w *eventStream) event(value any) error { return w.named("", value) }
+
+// named sends one value as JSON under the name of its event.
+func (w *eventStream) named(name string, value any) error {
 	w.buffer.Reset()
+	if name != "" {
+		w.buffer.WriteString("event: " + name + "\n")
+	}
 	w.buffer.WriteString("data: ")
 	encoder := json.NewEncoder(&w.buffer)
 	encoder.SetEscapeHTML(false)
@@ -84,18 +88,18 @@ func (w *eventStream) flush() error {
 	return nil
 }
 
-// pump passes each update of an answer to write and sends heartbeats in between. next is the answer's Next, cancel ends the
-// answer, progress gives the text of a heartbeat.
-func (w *eventStream) pump(next func() (inference.Update, bool), cancel func(), progress func() string, write func(inference.Update) error) error {
-	updates := make(chan inference.Update)
+// pump passes each part of an answer to write and sends heartbeats in between. next gives the parts, cancel ends the answer,
+// progress gives the text of a heartbeat.
+func pump[T any](w *eventStream, next func() (T, bool), cancel func(), progress func() string, write func(T) error) error {
+	parts := make(chan T)
 	go func() {
-		defer close(updates)
+		defer close(parts)
 		for {
-			u, ok := next()
+			p, ok := next()
 			if !ok {
 				return
 			}
-			updates <- u
+			parts <- p
 		}
 	}()
 	heartbeat := time.NewTimer(w.every)
@@ -103,12 +107,12 @@ func (w *eventStream) pump(next func() (inference.Update, bool), cancel func(), 
 	for {
 		var err error
 		select {
-		case u, ok := <-updates:
+		case p, ok := <-parts:
 			if !ok {
 				return nil
 			}
 			before := w.response.Size
-			if err = write(u); err == nil && w.response.Size == before {
+			if err = write(p); err == nil && w.response.Size == before {
 				continue // nothing to say yet: the silence goes on
 			}
 		case <-heartbeat.C:
@@ -116,16 +120,10 @@ func (w *eventStream) pump(next func() (inference.Update, bool), cancel func(), 
 		}
 		if err != nil {
 			cancel()
-			for range updates { // until the engine has ended it
+			for range parts { // until the engine has ended it
 			}
 			return err
 		}
 		heartbeat.Reset(w.every)
-	}
-}
-
-// drain waits for the end of an answer that was cancelled.
-func drain(next func() (inference.Update, bool)) {
-	for _, ok := next(); ok; _, ok = next() {
 	}
 }

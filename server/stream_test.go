@@ -26,7 +26,7 @@ func pumped(t *testing.T, every time.Duration, next func() (inference.Update, bo
 			ended <- err
 			return nil
 		}
-		err = w.pump(next, cancel, func() string { return "prompt 1/9 tokens" }, func(u inference.Update) error { return write(w, u) })
+		err = pump(w, next, cancel, func() string { return "prompt 1/9 tokens" }, func(u inference.Update) error { return write(w, u) })
 		if err == nil {
 			err = w.done()
 		}

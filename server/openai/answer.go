@@ -20,7 +20,7 @@ type Chat struct {
 	Usage             Usage        `json:"usage"`
 }
 
-// ChatChoice has index 0: n is 1.
+// ChatChoice is one of n answers.
 type ChatChoice struct {
 	Index        int           `json:"index"`
 	Message      AnswerMessage `json:"message"`
@@ -62,6 +62,7 @@ type ChatChunk struct {
 	SystemFingerprint string        `json:"system_fingerprint"`
 	Choices           []ChunkChoice `json:"choices"`
 	Usage             *Usage        `json:"usage,omitempty"`
+	Obfuscation       string        `json:"obfuscation,omitempty"`
 }
 
 // ChunkChoice has a null finish_reason until the last delta.
@@ -107,6 +108,15 @@ type Usage struct {
 	TotalTokens             int               `json:"total_tokens"`
 	PromptTokensDetails     PromptDetails     `json:"prompt_tokens_details"`
 	CompletionTokensDetails CompletionDetails `json:"completion_tokens_details"`
+	Timings                 Timings           `json:"timings"`
+}
+
+// Timings say how long the device took: over the prompt, without what the cache spared, and over the answer.
+type Timings struct {
+	PrefillMS        float64 `json:"prefill_ms"`
+	DecodeMS         float64 `json:"decode_ms"`
+	PrefillPerSecond float64 `json:"prefill_tokens_per_second"`
+	DecodePerSecond  float64 `json:"decode_tokens_per_second"`
 }
 
 // PromptDetails says how many prompt tokens were found in the cache.
@@ -128,9 +138,10 @@ type Completion struct {
 	SystemFingerprint string             `json:"system_fingerprint"`
 	Choices           []CompletionChoice `json:"choices"`
 	Usage             *Usage             `json:"usage,omitempty"`
+	Obfuscation       string             `json:"obfuscation,omitempty"`
 }
 
-// CompletionChoice has index 0: n is 1.
+// CompletionChoice is one of n answers to one of the prompts: index n*p+i for answer i to prompt p.
 type CompletionChoice struct {
 	Text         string              `json:"text"`
 	Index        int                 `json:"index"`
@@ -141,7 +152,7 @@ type CompletionChoice struct {
 // CompletionLogprobs are parallel lists over the generated tokens. TextOffset counts characters from the start of the text.
 type CompletionLogprobs struct {
 	Tokens        []string             `json:"tokens"`
-	TokenLogprobs []float64            `json:"token_logprobs"`
+	TokenLogprobs []*float64           `json:"token_logprobs"` // null for the first token of an echoed prompt, which nothing comes before
 	TopLogprobs   []map[string]float64 `json:"top_logprobs"`
 	TextOffset    []int                `json:"text_offset"`
 }

@@ -9,8 +9,14 @@ import (
 // CompletionRequest is the body of POST /v1/completions.
 type CompletionRequest struct {
 	Generation
-	Prompt string
-	Tokens []int32 // instead of Prompt when the client sent token ids
+	Prompts []Prompt // one or more
+	Echo    bool     // the answers begin with their prompts
+}
+
+// Prompt is a text to continue.
+type Prompt struct {
+	Text   string
+	Tokens []int32 // instead of Text when the client sent token ids
 }
 
 // DecodeCompletion reads a completion request; the error is an *Error.
@@ -26,6 +32,12 @@ func DecodeCompletion(body []byte) (*CompletionRequest, error) {
 	if n := o.integer("logprobs", 0, maxTopLogprobs); n != nil {
 		req.Logprobs, req.TopLogprobs = true, int(*n)
 	}
+	if echo := o.boolean("echo"); echo != nil {
+		req.Echo = *echo
+	}
+	if n := len(req.Prompts) * req.Choices; n > maxChoices {
+		r.fail("n", CodeInvalidValue, "got %d for each of %d prompts, want at most %d answers in all", req.Choices, len(req.Prompts), maxChoices)
+	}
 	o.refuse(completionRefusals())
 	o.finish()
 	if r.err != nil {
@@ -35,7 +47,7 @@ func DecodeCompletion(body []byte) (*CompletionRequest, error) {
 	return req, nil
 }
 
-// prompt takes a string, a list with one string, a list of token ids, or a list with one such list.
+// prompt takes a string, a list of token ids, or a list of either.
 func (o *object) prompt(req *CompletionRequest) {
 	path := o.at("prompt")
 	raw, ok := o.take("prompt")
@@ -51,24 +63,37 @@ func (o *object) prompt(req *CompletionRequest) {
 		}
 		switch kindOf(list[0]) {
 		case "a string", "a list":
-			if len(list) > 1 {
-				o.report.fail(path, CodeUnsupported, "not implemented: got %d prompts, want one", len(list))
+			if len(list) > maxChoices {
+				o.report.fail(path, CodeInvalidValue, "got %d prompts, want at most %d", len(list), maxChoices)
 				return
 			}
-			raw = list[0]
+			for i, raw := range list {
+				at := path
+				if len(list) > 1 {
+					at = fmt.Sprintf("%s[%d]", path, i)
+				}
+				req.Prompts = append(req.Prompts, o.onePrompt(raw, at))
+			}
+			return
 		}
 	}
+	req.Prompts = []Prompt{o.onePrompt(raw, path)}
+}
+
+func (o *object) onePrompt(raw json.RawMessage, path string) Prompt {
+	var p Prompt
 	switch kindOf(raw) {
 	case "a string":
-		json.Unmarshal(raw, &req.Prompt)
-		if req.Prompt == "" {
+		json.Unmarshal(raw, &p.Text)
+		if p.Text == "" {
 			o.report.fail(path, CodeInvalidValue, "got an empty string, want text to continue")
 		}
 	case "a list":
-		req.Tokens = o.tokenIDs(raw, path)
+		p.Tokens = o.tokenIDs(raw, path)
 	default:
 		o.report.fail(path, CodeInvalidType, "got %s, want a string or a list of token ids", kindOf(raw))
 	}
+	return p
 }
 
 func (o *object) tokenIDs(raw json.RawMessage, path string) []int32 {

@@ -113,17 +113,26 @@ func TestChatErrors(t *testing.T) {
 		{withField(`"logit_bias":{"x":1}`), "logit_bias", CodeInvalidValue, `"x"`},
 		{withField(`"logit_bias":{"7":101}`), "logit_bias.7", CodeInvalidValue, "want -100 to 100"},
 		{withField(`"logit_bias":[1]`), "logit_bias", CodeInvalidType, "got a list, want an object"},
-		{withField(`"n":2`), "n", CodeUnsupported, "got 2, want 1"},
+		{withField(`"n":17`), "n", CodeInvalidValue, "got 17, want 1 to 16"},
+		{withField(`"n":0`), "n", CodeInvalidValue, "got 0, want 1 to 16"},
 		{withField(`"stream":"yes"`), "stream", CodeInvalidType, "want true or false"},
 		{withField(`"stream_options":{"include_usage":1}`), "stream_options.include_usage", CodeInvalidType, "want true or false"},
-		{withField(`"stream_options":{"include_obfuscation":true}`), "stream_options.include_obfuscation", CodeUnsupported, "not implemented"},
+		{withField(`"stream_options":{"include_obfuscation":1}`), "stream_options.include_obfuscation", CodeInvalidType, "want true or false"},
 		{withField(`"top_logprobs":3`), "top_logprobs", CodeInvalidValue, "logprobs"},
 		{withField(`"logprobs":true,"top_logprobs":21`), "top_logprobs", CodeInvalidValue, "got 21, want 0 to 20"},
-		{withField(`"response_format":{"type":"json_object"}`), "response_format", CodeUnsupported, "json_object"},
-		{withField(`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{}}}`), "response_format", CodeUnsupported, "not implemented"},
-		{withField(`"guided_json":{"type":"object"}`), "guided_json", CodeUnsupported, "not implemented"},
-		{withField(`"tool_choice":"required"`), "tool_choice", CodeUnsupported, "required"},
-		{withField(`"tool_choice":{"type":"function","function":{"name":"f"}}`), "tool_choice", CodeUnsupported, "named tool"},
+		{withField(`"response_format":"json"`), "response_format", CodeInvalidType, "got a string, want an object"},
+		{withField(`"response_format":{}`), "response_format.type", CodeMissing, "json_schema"},
+		{withField(`"response_format":{"type":"xml"}`), "response_format.type", CodeInvalidValue, "xml"},
+		{withField(`"response_format":{"type":"json_schema"}`), "response_format.json_schema", CodeMissing, "schema"},
+		{withField(`"response_format":{"type":"json_schema","json_schema":{"name":"x"}}`), "response_format.json_schema.schema", CodeMissing, "missing"},
+		{withField(`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":[]}}`), "response_format.json_schema.schema", CodeInvalidType, "got a list"},
+		{withField(`"guided_json":{"type":"object"}`), "guided_json", CodeUnsupported, "response_format"},
+		{withField(`"tool_choice":"required"`), "tool_choice", CodeInvalidValue, "without tools"},
+		{withField(`"tool_choice":{"type":"function","function":{"name":"f"}}`), "tool_choice.function.name", CodeInvalidValue, "one of the tools"},
+		{withField(`"tool_choice":{"type":"function"}`), "tool_choice.function", CodeMissing, "name"},
+		{withField(`"tool_choice":{"type":"custom"}`), "tool_choice.type", CodeUnsupported, "custom"},
+		{withField(`"tool_choice":{"type":"allowed_tools"}`), "tool_choice.allowed_tools", CodeMissing, "mode"},
+		{withField(`"tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[{"type":"function","function":{"name":"z"}}]}}`), "tool_choice.allowed_tools.tools[0].function.name", CodeInvalidValue, "one of the tools"},
 		{withField(`"tool_choice":"maybe"`), "tool_choice", CodeInvalidValue, "maybe"},
 		{withField(`"tool_choice":7`), "tool_choice", CodeInvalidValue, "7"},
 		{withField(`"tools":{}`), "tools", CodeInvalidType, "want a list"},
@@ -136,8 +145,9 @@ func TestChatErrors(t *testing.T) {
 		{withField(`"reasoning_effort":"lots"`), "reasoning_effort", CodeInvalidValue, "lots"},
 		{withField(`"reasoning_effort":"none","enable_thinking":true`), "enable_thinking", CodeInvalidValue, "contradicts reasoning_effort"},
 		{withField(`"chat_template_kwargs":{"enable_thinking":"no"}`), "chat_template_kwargs.enable_thinking", CodeInvalidType, "want true or false"},
-		{withField(`"thinking_budget":100`), "thinking_budget", CodeUnsupported, "max_tokens"},
-		{withField(`"store":true`), "store", CodeUnsupported, "keeps no answers"},
+		{withField(`"thinking_budget":-1`), "thinking_budget", CodeInvalidValue, "at least 0"},
+		{withField(`"thinking_budget":0,"enable_thinking":true`), "thinking_budget", CodeInvalidValue, "contradicts enable_thinking"},
+		{withField(`"store":true`), "store", CodeUnsupported, "/v1/responses"},
 		{withField(`"audio":{"voice":"x"}`), "audio", CodeUnsupported, "text"},
 		{withField(`"modalities":["text","audio"]`), "modalities", CodeUnsupported, "text"},
 		{withField(`"prediction":{"type":"content"}`), "prediction", CodeUnsupported, "not implemented"},
@@ -184,7 +194,7 @@ func TestChatFields(t *testing.T) {
 	zero, seed, off := 0, int64(-3), false
 	want := &ChatRequest{
 		Generation: Generation{
-			Model: "m", Stream: true, IncludeUsage: true, MaxTokens: 12, Stop: []string{"a", "b"}, Logprobs: true, TopLogprobs: 2,
+			Model: "m", Stream: true, IncludeUsage: true, Choices: 1, MaxTokens: 12, Stop: []string{"a", "b"}, Logprobs: true, TopLogprobs: 2,
 			Sampling: Sampling{Temperature: f(0.5), TopP: f(1), MinP: f(0.1), TopK: &zero, Presence: f(-2), Frequency: f(2), Repetition: f(1.1),
 				Seed: &seed, Bias: map[int32]float64{5: -100, 9: 1.5}},
 			Ignored: []string{"aaa", "chat_template_kwargs.colour", "messages[4].extra", "zzz"},
@@ -209,28 +219,70 @@ func TestChatFields(t *testing.T) {
 // TestWishesOfHelpers: OpenAI's clients send these unasked; refusing them refused the clients.
 func TestWishesOfHelpers(t *testing.T) {
 	const tool = `"tools":[{"type":"function","function":{"name":"f","strict":true}}]`
-	for field, want := range map[string][]string{
-		`"reasoning_effort":"minimal"`:        {"reasoning_effort"},
-		`"reasoning_effort":"low"`:            {"reasoning_effort"},
-		`"reasoning_effort":"medium"`:         {"reasoning_effort"},
-		`"reasoning_effort":"xhigh"`:          {"reasoning_effort"},
-		`"reasoning_effort":"high"`:           nil,
-		tool:                                  {"tools[0].function.strict"},
-		tool + `,"parallel_tool_calls":false`: {"parallel_tool_calls", "tools[0].function.strict"},
-		tool + `,"parallel_tool_calls":true`:  {"tools[0].function.strict"},
-		`"parallel_tool_calls":false`:         nil,
-	} {
-		req := mustChat(t, withField(field))
-		if diff := cmp.Diff(want, req.Ignored); diff != "" {
-			t.Errorf("%s: ignored (-want +got):\n%s", field, diff)
-		}
-		if on := req.Thinking; strings.Contains(field, "effort") && (on == nil || !*on) {
-			t.Errorf("%s: got thinking %v, want it on", field, on)
-		}
+	req := mustChat(t, withField(tool+`,"parallel_tool_calls":false`))
+	if diff := cmp.Diff([]string{"tools[0].function.strict"}, req.Ignored); diff != "" || !req.OneCall {
+		t.Errorf("one call %v, ignored (-want +got):\n%s", req.OneCall, diff)
 	}
 	// No call was made for it, and it still passes.
 	mustChat(t, `{"messages":[{"role":"user","content":"hi"},{"role":"tool","content":"orphan"}]}`)
 	mustChat(t, `{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","function":{"name":"f"}}]}]}`)
+}
+
+// Each word of reasoning_effort is a budget; a number of tokens is more exact and wins.
+func TestThinkingBudgets(t *testing.T) {
+	for field, want := range map[string]int{
+		`"reasoning_effort":"minimal"`:                  BudgetMinimal,
+		`"reasoning_effort":"low"`:                      BudgetLow,
+		`"reasoning_effort":"medium"`:                   BudgetMedium,
+		`"reasoning_effort":"high"`:                     0,
+		`"reasoning_effort":"xhigh"`:                    0,
+		`"thinking_budget":77`:                          77,
+		`"reasoning_effort":"low","thinking_budget":77`: 77,
+		`"chat_template_kwargs":{"thinking_budget":9}`:  9,
+		`"thinking_budget":99999999999`:                 1<<31 - 1,
+	} {
+		req := mustChat(t, withField(field))
+		if req.ThinkingBudget != want || req.Thinking == nil || !*req.Thinking || req.Ignored != nil {
+			t.Errorf("%s: got budget %d, thinking %v, ignored %v; want %d, on, nothing ignored", field, req.ThinkingBudget, req.Thinking, req.Ignored, want)
+		}
+	}
+	if req := mustChat(t, withField(`"thinking_budget":0`)); req.Thinking == nil || *req.Thinking {
+		t.Error("thinking_budget 0: got thinking on, want off")
+	}
+}
+
+func TestToolChoice(t *testing.T) {
+	const tools = `"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"}}],"tool_choice":`
+	for choice, want := range map[string]struct {
+		ToolChoice
+		tools int
+	}{
+		`null`:       {ToolChoice{}, 2},
+		`"auto"`:     {ToolChoice{}, 2},
+		`"none"`:     {ToolChoice{Mode: ToolNone}, 0},
+		`"required"`: {ToolChoice{Mode: ToolRequired}, 2},
+		`{"type":"function","function":{"name":"g"}}`: {ToolChoice{ToolNamed, "g"}, 2},
+		`{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"g"}}]}}`: {ToolChoice{Mode: ToolRequired}, 1},
+	} {
+		req := mustChat(t, withField(tools+choice))
+		if req.ToolChoice != want.ToolChoice || len(req.Tools) != want.tools || req.Ignored != nil {
+			t.Errorf("%s: got %+v with %d tools, ignored %v; want %+v", choice, req.ToolChoice, len(req.Tools), req.Ignored, want)
+		}
+	}
+}
+
+func TestResponseFormat(t *testing.T) {
+	for field, want := range map[string]Format{
+		`{"type":"text"}`:        {},
+		`{"type":"json_object"}`: {Kind: FormatObject},
+		`{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"z":1,"a":2}}}`: {Kind: FormatSchema, Name: "n", Strict: true,
+			Schema: json.RawMessage(`{"z":1,"a":2}`), Path: "response_format.json_schema.schema"},
+	} {
+		req := mustChat(t, withField(`"response_format":`+field))
+		if diff := cmp.Diff(want, req.Format); diff != "" || req.Ignored != nil {
+			t.Errorf("%s: ignored %v (-want +got):\n%s", field, req.Ignored, diff)
+		}
+	}
 }
 
 func TestThinkingSwitches(t *testing.T) {
@@ -256,13 +308,16 @@ func TestThinkingSwitches(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
+	one := Generation{Choices: 1}
 	for body, want := range map[string]*CompletionRequest{
-		`{"prompt":"a b"}`:                {Prompt: "a b"},
-		`{"prompt":["a b"]}`:              {Prompt: "a b"},
-		`{"prompt":[1,2.0,3]}`:            {Tokens: []int32{1, 2, 3}},
-		`{"prompt":[[1,2]],"echo":false}`: {Tokens: []int32{1, 2}},
-		`{"prompt":"a","logprobs":0,"suffix":"","best_of":1,"max_tokens":4}`: {Prompt: "a",
-			Generation: Generation{Logprobs: true, MaxTokens: 4}},
+		`{"prompt":"a b"}`:                   {Prompts: []Prompt{{Text: "a b"}}, Generation: one},
+		`{"prompt":["a b"]}`:                 {Prompts: []Prompt{{Text: "a b"}}, Generation: one},
+		`{"prompt":[1,2.0,3]}`:               {Prompts: []Prompt{{Tokens: []int32{1, 2, 3}}}, Generation: one},
+		`{"prompt":[[1,2]],"echo":false}`:    {Prompts: []Prompt{{Tokens: []int32{1, 2}}}, Generation: one},
+		`{"prompt":["a",[7]],"echo":true}`:   {Prompts: []Prompt{{Text: "a"}, {Tokens: []int32{7}}}, Echo: true, Generation: one},
+		`{"prompt":"a","n":3,"stream":true}`: {Prompts: []Prompt{{Text: "a"}}, Generation: Generation{Choices: 3, Stream: true}},
+		`{"prompt":"a","logprobs":0,"suffix":"","best_of":1,"max_tokens":4}`: {Prompts: []Prompt{{Text: "a"}},
+			Generation: Generation{Choices: 1, Logprobs: true, MaxTokens: 4}},
 	} {
 		got, err := DecodeCompletion([]byte(body))
 		if err != nil {
@@ -276,11 +331,13 @@ func TestCompletion(t *testing.T) {
 		{`{"prompt":""}`, "prompt", CodeInvalidValue, "empty"},
 		{`{"prompt":[]}`, "prompt", CodeInvalidValue, "empty"},
 		{`{"prompt":[[]]}`, "prompt", CodeInvalidValue, "token ids"},
-		{`{"prompt":["a","b"]}`, "prompt", CodeUnsupported, "got 2 prompts, want one"},
+		{`{"prompt":["a","b",""]}`, "prompt[2]", CodeInvalidValue, "empty"},
+		{`{"prompt":["1","2","3","4","5","6","7","8","9","a","b","c","d","e","f","g","h"]}`, "prompt", CodeInvalidValue, "got 17 prompts, want at most 16"},
+		{`{"prompt":["a","b"],"n":9}`, "n", CodeInvalidValue, "at most 16 answers in all"},
 		{`{"prompt":[1,-2]}`, "prompt[1]", CodeInvalidType, "token id"},
 		{`{"prompt":[1,"a"]}`, "prompt[1]", CodeInvalidType, "token id"},
 		{`{"prompt":7}`, "prompt", CodeInvalidType, "the number 7"},
-		{`{"prompt":"a","echo":true}`, "echo", CodeUnsupported, "not implemented"},
+		{`{"prompt":"a","echo":1}`, "echo", CodeInvalidType, "want true or false"},
 		{`{"prompt":"a","suffix":"b"}`, "suffix", CodeUnsupported, "middle"},
 		{`{"prompt":"a","best_of":2}`, "best_of", CodeUnsupported, "got 2, want 1"},
 		{`{"prompt":"a","logprobs":true}`, "logprobs", CodeInvalidType, "got a boolean, want a whole number"},

@@ -1,4 +1,5 @@
-// Package openai holds the wire types of the OpenAI API and the decoding of its requests.
+// Package openai holds the wire types of the OpenAI API and the decoding of its requests. Anthropic's Messages API stands beside it, in the files
+// anthropic_*.go: it is decoded into the same [ChatRequest], so that one engine and one set of rules serve both.
 //
 // It is tolerant where clients differ without harm and strict where a request would otherwise be answered with something else
 // than it asked for:

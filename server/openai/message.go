@@ -138,7 +138,7 @@ func (o *object) textPart() string {
 	case *kind == "text" || *kind == "input_text" || *kind == "output_text":
 	case *kind == "refusal":
 		field = "refusal"
-	case *kind == "image_url" || *kind == "input_audio" || *kind == "file" || strings.HasPrefix(*kind, "video"):
+	case *kind == "image_url" || *kind == "input_image" || *kind == "input_audio" || *kind == "file" || *kind == "input_file" || strings.HasPrefix(*kind, "video"):
 		o.report.fail(o.at("type"), CodeUnsupported, "got %q, want \"text\": Pond reads text only", *kind)
 		return ""
 	default:
@@ -201,43 +201,4 @@ func (o *object) toolCall() ToolCall {
 	}
 	o.finish()
 	return call
-}
-
-// tools takes the list of tools; each stays as received, because the template shows the model its keys in their own order.
-func (o *object) tools() []json.RawMessage {
-	list := o.array("tools")
-	for i, raw := range list {
-		t := openObject(raw, fmt.Sprintf("%s[%d]", o.at("tools"), i), o.report)
-		if t == nil {
-			return nil
-		}
-		t.checkTool()
-	}
-	return list
-}
-
-func (o *object) checkTool() {
-	switch kind := o.str("type"); {
-	case kind == nil:
-		o.report.fail(o.at("type"), CodeMissing, "missing: want \"function\"")
-	case *kind != "function":
-		o.report.fail(o.at("type"), CodeUnsupported, "got %q, want \"function\"", clip(*kind))
-	}
-	f := o.object("function")
-	if f == nil {
-		o.report.fail(o.at("function"), CodeMissing, "missing: want an object with name, description and parameters")
-		return
-	}
-	if name := f.str("name"); name == nil || strings.TrimSpace(*name) == "" {
-		f.report.fail(f.at("name"), CodeMissing, "missing: want the function's name")
-	} else if strings.ContainsAny(*name, "<>\r\n") {
-		// The model writes <function=NAME>: such a name could not be read back.
-		f.report.fail(f.at("name"), CodeInvalidValue, "got %q, want a name without angle brackets and line ends", clip(*name))
-	}
-	f.str("description")
-	f.object("parameters")
-	// OpenAI's helpers ask for it as a matter of course. Arguments are not constrained, only checked where the client does so.
-	if strict := f.boolean("strict"); strict != nil && *strict {
-		f.report.ignore(f.at("strict"))
-	}
 }

@@ -11,8 +11,7 @@ import (
 //   - a value that asks for nothing (the neutral ones below) passes, because clients write out the API's defaults;
 //   - any other value is refused by name: an answer that ignored it would look like one that obeyed;
 //   - fields of other local servers that bind the form of the answer are refused too, for the same reason;
-//   - a few wishes that OpenAI's own helpers send unasked (strict tools, one call at a time, an effort) are taken and named as ignored:
-//     refusing them would refuse the helpers;
+//   - a wish that OpenAI's own helpers send unasked (strict tools) is taken and named as ignored: refusing it would refuse the helpers;
 //   - fields that cannot change the answer (hints, see takeHints) are checked for their type and pass.
 
 // refusal is one field that is not implemented.
@@ -28,15 +27,13 @@ func chatRefusals() []refusal {
 		{"function_call", []string{`"auto"`, `"none"`}, "use tools and tool_choice"},
 		{"functions", []string{`[]`}, "use tools"},
 		{"modalities", []string{`[]`, `["text"]`}, "Pond answers in text"},
-		{"moderation", nil, ""},
-		{"prediction", nil, ""},
+		{"moderation", nil, "nothing leaves this machine, and nothing is moderated"},
+		{"prediction", nil, "Pond does not speculate"},
 		{"prompt_cache_options", []string{`{}`}, "the prompt cache works by itself"},
 		{"prompt_cache_retention", []string{`"in_memory"`, `"in-memory"`}, "the prompt cache is in memory"},
-		{"response_format", []string{`{"type":"text"}`}, ""},
-		{"store", []string{`false`}, "Pond keeps no answers"},
+		{"store", []string{`false`}, "answers are kept, in memory, by /v1/responses alone"},
 		{"verbosity", []string{`"medium"`}, "ask for it in the prompt"},
 		{"web_search_options", nil, "offer a search tool in tools"},
-		{"thinking_budget", nil, "limit the answer with max_tokens, or turn thinking off with reasoning_effort \"none\""},
 		{"add_generation_prompt", []string{`true`}, ""},
 		{"continue_final_message", []string{`false`}, "use /v1/completions to continue a text"},
 	}
@@ -44,8 +41,7 @@ func chatRefusals() []refusal {
 
 func completionRefusals() []refusal {
 	return []refusal{
-		{"best_of", []string{`1`}, ""},
-		{"echo", []string{`false`}, ""},
+		{"best_of", []string{`1`}, "use n and choose"},
 		{"suffix", []string{`""`}, "the model does not fill in the middle"},
 		{"response_format", []string{`{"type":"text"}`}, ""},
 	}
@@ -54,14 +50,13 @@ func completionRefusals() []refusal {
 // sharedRefusals hold for every endpoint that generates.
 func sharedRefusals() []refusal {
 	list := []refusal{
-		{"n", []string{`1`}, "ask several times"},
 		{"service_tier", []string{`"auto"`, `"default"`}, ""},
 		{"ignore_eos", []string{`false`}, ""},
 		{"min_tokens", []string{`0`}, ""},
 		{"stop_token_ids", []string{`[]`}, "use stop"},
 	}
 	for _, name := range []string{"grammar", "guided_choice", "guided_grammar", "guided_json", "guided_regex", "json_schema", "structured_outputs"} {
-		list = append(list, refusal{name, []string{`""`, `{}`, `[]`}, "constrained output is not implemented"})
+		list = append(list, refusal{name, []string{`""`, `{}`, `[]`}, "use response_format"})
 	}
 	return list
 }

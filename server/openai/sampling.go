@@ -26,6 +26,7 @@ const (
 	maxTopLogprobs  = 20
 	maxStops        = 16 // the API says 4; chat front ends send a dozen, and each costs little
 	maxStopBytes    = 1024
+	maxChoices      = 16 // the API says 128; each takes its turn on one device
 	maxRepetition   = 10
 	maxBiases       = 4096
 	unboundedNumber = math.MaxInt64
@@ -98,8 +99,8 @@ func (o *object) maxTokens(names ...string) int {
 }
 
 // stops takes a string or a list of strings. Empty strings stop nothing and are dropped.
-func (o *object) stops() []string {
-	raw, ok := o.take("stop")
+func (o *object) stops(name string) []string {
+	raw, ok := o.take(name)
 	if !ok {
 		return nil
 	}
@@ -108,42 +109,43 @@ func (o *object) stops() []string {
 	if json.Unmarshal(raw, &one) == nil {
 		list = []*string{&one}
 	} else if json.Unmarshal(raw, &list) != nil {
-		o.report.fail(o.at("stop"), CodeInvalidType, "got %s, want a string or a list of strings", kindOf(raw))
+		o.report.fail(o.at(name), CodeInvalidType, "got %s, want a string or a list of strings", kindOf(raw))
 		return nil
 	}
 	var kept []string
 	for i, item := range list {
 		if item == nil {
-			o.report.fail(fmt.Sprintf("%s[%d]", o.at("stop"), i), CodeInvalidType, "got null, want a string")
+			o.report.fail(fmt.Sprintf("%s[%d]", o.at(name), i), CodeInvalidType, "got null, want a string")
 			return nil
 		}
 		s := *item
 		if len(s) > maxStopBytes {
-			o.report.fail(o.at("stop"), CodeInvalidValue, "got a string of %d bytes, want at most %d", len(s), maxStopBytes)
+			o.report.fail(o.at(name), CodeInvalidValue, "got a string of %d bytes, want at most %d", len(s), maxStopBytes)
 		}
 		if s != "" {
 			kept = append(kept, s)
 		}
 	}
 	if len(kept) > maxStops {
-		o.report.fail(o.at("stop"), CodeInvalidValue, "got %d strings, want at most %d", len(kept), maxStops)
+		o.report.fail(o.at(name), CodeInvalidValue, "got %d strings, want at most %d", len(kept), maxStops)
 	}
 	return kept
 }
 
 // stream takes stream and stream_options. Options without a stream have nothing to act on and are allowed.
-func (o *object) stream() (on, includeUsage bool) {
+func (o *object) stream(g *Generation) {
 	if b := o.boolean("stream"); b != nil {
-		on = *b
+		g.Stream = *b
 	}
 	options := o.object("stream_options")
 	if options == nil {
-		return on, false
+		return
 	}
 	if b := options.boolean("include_usage"); b != nil {
-		includeUsage = *b
+		g.IncludeUsage = *b
 	}
-	options.refuse([]refusal{{"include_obfuscation", []string{"false"}, "the stream does not leave this machine unless you send it out"}})
+	if b := options.boolean("include_obfuscation"); b != nil {
+		g.Obfuscate = *b
+	}
 	options.finish()
-	return on, includeUsage
 }

@@ -1,0 +1,85 @@
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"pond/server/openai"
+)
+
+// statusAnswer is the body of GET /v1/pond/status. It never waits for the device.
+type statusAnswer struct {
+	State           string          `json:"state"` // idle, busy
+	Model           string          `json:"model"`
+	Executor        string          `json:"executor"`
+	Version         string          `json:"version"`
+	UptimeSeconds   int64           `json:"uptime_seconds"`
+	ContextTokens   int             `json:"context_tokens"` // most tokens of prompt and answer together, now
+	Queued          int             `json:"queued"`
+	Active          int             `json:"active"`
+	PrefillDone     int             `json:"prefill_done"` // tokens of the prompt that is being taken in
+	PrefillTotal    int             `json:"prefill_total"`
+	TokensPerSecond float64         `json:"tokens_per_second"`
+	Memory          memoryAnswer    `json:"memory"`
+	Requests        []requestAnswer `json:"requests"` // that run or wait, oldest first
+	Responses       int             `json:"stored_responses"`
+}
+
+type memoryAnswer struct {
+	WeightBytes   int64 `json:"weight_bytes"`
+	SnapshotBytes int64 `json:"snapshot_bytes"` // of kept conversations
+	ResponseBytes int64 `json:"stored_response_bytes"`
+}
+
+// requestAnswer is one request; its ids are for POST /v1/pond/stop-thinking.
+type requestAnswer struct {
+	ID      string `json:"id"`
+	Answer  string `json:"answer"`
+	AgeMS   int64  `json:"age_ms"`
+	Doing   string `json:"doing"` // waiting, prompt n/m tokens, generating
+	Choices int    `json:"choices"`
+}
+
+func (s *Server) status(c echo.Context) error {
+	info, st := s.engine.Info(), s.engine.Stats()
+	a := statusAnswer{State: "idle", Model: info.ID, Executor: info.Executor, Version: s.options.Version, UptimeSeconds: int64(time.Since(info.Created).Seconds()),
+		ContextTokens: info.ContextTokens, Queued: st.Queued, Active: st.Active, PrefillDone: st.PrefillDone, PrefillTotal: st.PrefillTotal,
+		TokensPerSecond: st.TokensPerSecond, Requests: []requestAnswer{}}
+	a.Memory = memoryAnswer{WeightBytes: info.WeightBytes, SnapshotBytes: st.SnapshotBytes}
+	a.Responses, a.Memory.ResponseBytes = s.stored.size()
+	if st.Active+st.Queued > 0 {
+		a.State = "busy"
+	}
+	works := s.running.list()
+	slices.SortFunc(works, func(a, b *work) int { return cmp.Compare(a.began.UnixNano(), b.began.UnixNano()) })
+	for _, w := range works {
+		a.Requests = append(a.Requests, requestAnswer{ID: w.request, Answer: w.answerID, AgeMS: time.Since(w.began).Milliseconds(), Doing: w.progress.String(), Choices: len(w.answers)})
+	}
+	return writeJSON(c, http.StatusOK, a)
+}
+
+// stopThinking answers POST /v1/pond/stop-thinking: "answer now". The thinking block of a running answer is closed, and the model goes on with
+// the answer itself. Without an id the only running request is meant.
+func (s *Server) stopThinking(c echo.Context) error {
+	body, err := s.readBody(c)
+	if err != nil {
+		return err
+	}
+	id, ignored, err := openai.DecodeStopThinking(body)
+	if err != nil {
+		return err
+	}
+	w, err := s.running.find(id)
+	if err != nil {
+		return err
+	}
+	noteIgnored(c, ignored)
+	for _, a := range w.answers {
+		a.StopThinking()
+	}
+	return writeJSON(c, http.StatusOK, map[string]any{"id": w.request, "answer": w.answerID, "object": "pond.stop_thinking"})
+}
