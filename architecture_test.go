@@ -104,6 +104,7 @@ var testLibraries = []string{
 	"github.com/openai/openai-go/v3/...",
 	"github.com/pb33f/libopenapi/...",
 	"github.com/pb33f/libopenapi-validator/...",
+	"github.com/santhosh-tekuri/jsonschema/v6/...",
 }
 
 // forbiddenNames say nothing about what is inside.

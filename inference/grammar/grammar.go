@@ -7,7 +7,6 @@
 package grammar
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 )
@@ -77,16 +76,32 @@ func Schema(schema json.RawMessage, strict bool) (Format, error) {
 
 // Grammar is a compiled form. It does not change, and any number of answers may use it at the same time.
 type Grammar struct {
-	schema []byte
-	strict bool
+	key   string
+	build func(*Vocabulary) (*network, stateID)
 }
+
+// Key tells grammars apart: of two with the same key one stands for the other.
+func (g *Grammar) Key() string { return g.key }
 
 // Compile compiles a JSON schema, drafts 7 to 2020-12.
 func Compile(schema []byte) (*Grammar, error) { return compile(schema, false) }
 
 func compile(schema []byte, strict bool) (*Grammar, error) {
-	if !json.Valid(schema) {
-		return nil, &SchemaError{Message: "got text that is not JSON, want a JSON schema"}
+	doc, err := parseDocument(schema)
+	if err != nil {
+		return nil, err
 	}
-	return &Grammar{schema: bytes.Clone(schema), strict: strict}, nil
+	doc.strict = strict
+	b := newBuilder(newNetwork(), doc)
+	root := b.rule([]*jsonNode{doc.root})
+	if b.err == nil && b.full {
+		b.err = &UnsupportedError{Keyword: "maxLength", Message: "the schema is too large, want smaller bounds or fewer properties"}
+	}
+	if b.err != nil {
+		return nil, b.err
+	}
+	if !b.trim(root) {
+		return nil, &SchemaError{Message: "no value can satisfy it"}
+	}
+	return &Grammar{key: fmt.Sprintf("schema %v ", strict) + string(schema), build: func(*Vocabulary) (*network, stateID) { return b.network, root }}, nil
 }
