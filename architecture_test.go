@@ -88,7 +88,7 @@ var libraries = []library{
 	{"fyne.io/fyne/v2/...", []string{"gui.go", "app/ui"}},
 	{"github.com/labstack/echo/v4/...", []string{"server"}},
 	{"github.com/prometheus/client_golang/...", []string{"server"}},
-	{"github.com/ebitengine/purego/...", []string{"metal/mtl", "inference/memgate/probe_darwin.go", "app/*_darwin.go"}},
+	{"github.com/ebitengine/purego/...", []string{"metal/mtl", "metal/standin", "inference/memgate/probe_darwin.go", "app/*_darwin.go"}},
 	{"github.com/adrg/xdg", []string{"app/settings"}},
 	{"github.com/spf13/cobra", []string{"*.go"}},
 	{"github.com/spf13/pflag", []string{"*.go"}},

@@ -1,0 +1,152 @@
+package standin
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// ErrNoCompiler says that no C++ compiler was found. Tests skip on it.
+var ErrNoCompiler = errors.New("no C++ compiler: want clang++-19 or g++ 12 or newer")
+
+// ErrUnsupported says that the stand-in does not run here. Tests skip on it.
+var ErrUnsupported = errors.New("the stand-in runs on Linux, on amd64 and arm64")
+
+// The Objective-C half: one library from these files. What begins with msl_ is the other half, but for the interface between them.
+//
+//go:embed src/objc_*.cpp src/objc_*.h src/objc_*.S src/foundation.* src/metal_*.cpp src/metal_*.h src/standin.cpp src/msl_run.h
+var objcSources embed.FS
+
+// objcFlags build a library that exports only what is marked. The warnings are errors in a test, not on a user's compiler.
+func objcFlags() []string {
+	return []string{"-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra"}
+}
+
+// cacheDir makes the folder for what is compiled.
+func cacheDir(dir string) (string, error) {
+	if dir == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("stand-in: cache folder: %w", err)
+		}
+		dir = filepath.Join(base, "pond", "standin")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("stand-in: cache folder: %w", err)
+	}
+	return dir, nil
+}
+
+// findCompiler returns the C++ compiler: clang 19, which kernels build fastest with, or g++.
+func findCompiler() (string, error) {
+	if runtime.GOOS != "linux" || (runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64") {
+		return "", ErrUnsupported
+	}
+	for _, name := range []string{"clang++-19", "g++"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", ErrNoCompiler
+}
+
+// build returns the path of the stand-in's library, compiling it where the cache has none of these sources, flags and compiler.
+func build(dir string) (string, error) {
+	cxx, err := findCompiler()
+	if err != nil {
+		return "", err
+	}
+	names, err := objcNames()
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	fmt.Fprintln(h, cxx, objcFlags(), runtime.GOARCH)
+	for _, name := range names {
+		data, err := objcSources.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(h, name, len(data))
+		h.Write(data)
+	}
+	path := filepath.Join(dir, "objc-"+hex.EncodeToString(h.Sum(nil))[:16]+".so")
+	return path, once(path, func(tmp string) error { return compileObjC(cxx, names, tmp) })
+}
+
+// objcNames lists the sources, sorted.
+func objcNames() ([]string, error) { return fs.Glob(objcSources, "src/*") }
+
+// once makes the file at path by way of a folder beside it, if it is not there. Processes that come at the same time wait for the first.
+func once(path string, produce func(tmp string) error) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return fmt.Errorf("stand-in: %w", err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("stand-in: lock %s: %w", lock.Name(), err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(path), "build-")
+	if err != nil {
+		return fmt.Errorf("stand-in: %w", err)
+	}
+	defer os.RemoveAll(tmp)
+	if err := produce(tmp); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(tmp, "out.so"), path); err != nil {
+		return fmt.Errorf("stand-in: %w", err)
+	}
+	return nil
+}
+
+// writeUnit writes the sources into dir, and unit.cc, which includes all of them: compiling one unit takes half the time of many.
+func writeUnit(names []string, dir string) error {
+	var unit strings.Builder
+	for _, name := range names {
+		data, err := objcSources.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		base := filepath.Base(name)
+		if err := os.WriteFile(filepath.Join(dir, base), data, 0o644); err != nil {
+			return fmt.Errorf("stand-in: %w", err)
+		}
+		if strings.HasSuffix(base, ".cpp") {
+			fmt.Fprintf(&unit, "#include %q\n", base)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "unit.cc"), []byte(unit.String()), 0o644); err != nil {
+		return fmt.Errorf("stand-in: %w", err)
+	}
+	return nil
+}
+
+// compileObjC makes out.so in dir.
+func compileObjC(cxx string, names []string, dir string) error {
+	if err := writeUnit(names, dir); err != nil {
+		return err
+	}
+	cmd := exec.Command(cxx, append(objcFlags(), "-shared", "-Wl,-z,defs", "-o", "out.so", "unit.cc", "objc_msgsend.S", "-ldl", "-lpthread")...)
+	cmd.Dir = dir
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("stand-in: %s: %w\n%s", cxx, err, said)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package standin
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+)
+
+// The library compiles without a warning: what it warns of is a mistake in it, or will be one with the next compiler.
+func TestNoWarnings(t *testing.T) {
+	cxx, err := findCompiler()
+	if err != nil {
+		t.Skip(err)
+	}
+	names, err := objcNames()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := writeUnit(names, dir); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(cxx, append(objcFlags(), "-fsyntax-only", "-Werror", "unit.cc")...)
+	cmd.Dir = dir
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
+
+func TestBalancedUseIsClean(t *testing.T) {
+	m := open(t, Options{})
+	lib := m.kernels()
+	y := m.buffer("y", 64)
+	fill := m.pipeline(lib, "fill")
+	m.pool(func() {
+		c := m.send(m.queue, "commandBuffer")
+		e := m.encoder(c)
+		m.fill(e, fill, y, 64)
+		m.send(e, "endEncoding")
+		if why := m.run(c); why != "" {
+			t.Error(why)
+		}
+		if got := m.send(c, "status"); got != 4 {
+			t.Errorf("got status %d, want 4 (completed)", got)
+		}
+		if start, end := m.float(c, m.selector("GPUStartTime")), m.float(c, m.selector("GPUEndTime")); start <= 0 || end < start {
+			t.Errorf("got GPU times %v to %v, want a span", start, end)
+		}
+	})
+	m.clean()
+}
+
+// A struct of 24 bytes comes back through memory: on x86-64 by another entry point than all else.
+func TestStructResult(t *testing.T) {
+	m := open(t, Options{})
+	if got, want := m.size(m.device, m.selector("maxThreadsPerThreadgroup")), (size{1024, 1024, 1024}); got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if runtime.GOARCH != "amd64" {
+		return
+	}
+	m.send(m.device, "maxThreadsPerThreadgroup")
+	m.want("result-type", "want objc_msgSend_stret")
+}
+
+func TestMessagesThatAMacRefuses(t *testing.T) {
+	m := open(t, Options{})
+	cases := []struct {
+		name, kind, pattern string
+		plant               func()
+	}{
+		{"unknown selector", "unknown-selector", `-\[MTLDevice newThing\]: unrecognized selector`, func() { m.send(m.device, "newThing") }},
+		{"unknown class method", "unknown-selector", `\+\[NSString newThing\]`, func() { m.send(m.class("NSString"), "newThing") }},
+		{"no object", "no-object", "0x1234", func() { m.send(0x1234, "length") }},
+		{"number for an object", "argument-type", "argument 1: got 0x7, which is no object, want NSString", func() { m.send(m.queue, "setLabel:", 7) }},
+		{"object of another class", "argument-type", `argument 1: got MTLDevice #\d+, want NSString`, func() { m.send(m.queue, "setLabel:", m.device) }},
+		{"nil for an object", "argument-type", "got nil, want MTLFunction", func() { m.try(m.device, "newComputePipelineStateWithFunction:error:", 0, 0) }},
+		{"number for a BOOL", "argument-type", `argument 1: got 5, want a BOOL`, func() {
+			o := m.send(m.class("MTLCompileOptions"), "new")
+			m.send(o, "setFastMathEnabled:", 5)
+			m.send(o, "release")
+		}},
+		{"nil for a C string", "argument-type", "got nil, want a pointer", func() { m.send(m.class("NSString"), "stringWithUTF8String:", 0) }},
+		{"alloc of what Metal makes", "unknown-selector", "alloc", func() { m.send(m.device, "alloc") }},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			c.plant()
+			m.want(c.kind, c.pattern)
+		})
+	}
+	// A message to nil is no mistake in Objective-C.
+	if got := m.send(0, "length"); got != 0 {
+		t.Errorf("got %d from nil, want 0", got)
+	}
+	m.clean()
+	// Protocols are no classes.
+	if got := m.class("MTLBuffer"); got != 0 {
+		t.Errorf("got a class for the protocol MTLBuffer, want nil")
+	}
+}
+
+func TestOldSystemsDoNotKnowNewMethods(t *testing.T) {
+	m := open(t, Options{MacOS: 14})
+	if m.class("MTLResidencySetDescriptor") != 0 {
+		t.Error("got MTLResidencySetDescriptor on macOS 14, want nil")
+	}
+	if got := m.send(m.queue, "respondsToSelector:", m.selector("addResidencySet:")); got&0xff != 0 {
+		t.Error("got YES for addResidencySet: on macOS 14, want NO")
+	}
+	if got := m.send(m.queue, "respondsToSelector:", m.selector("commandBuffer")); got&0xff != 1 {
+		t.Error("got NO for commandBuffer, want YES")
+	}
+	m.clean()
+	m.send(m.queue, "addResidencySet:", 0)
+	m.want("unknown-selector", "addResidencySet:")
+}
+
+func TestOneSessionAtATime(t *testing.T) {
+	open(t, Options{})
+	if _, err := Open(Options{}); err == nil {
+		t.Error("got a second session, want an error")
+	}
+}
+
+func TestCacheServesTheSecondOpen(t *testing.T) {
+	if _, err := findCompiler(); err != nil {
+		t.Skip(err)
+	}
+	dir, err := cacheDir("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := build(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := build(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first != second || !before.ModTime().Equal(after.ModTime()) {
+		t.Errorf("got %s again as %s, want the same file untouched", first, second)
+	}
+}

@@ -1,0 +1,326 @@
+// Running: each queue has a thread that takes its command buffers in the order of enqueueing and runs their passes, level by level.
+//
+// Invariants:
+//  * A command buffer is held by its lane from commit until its handlers have run; the lane never holds one that may not come.
+//  * What a command buffer retained is let go before waitUntilCompleted returns, so that a program that released everything has no leaks.
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "metal_objects.h"
+
+extern "C" uintptr_t objc_autoreleasePoolPush();
+extern "C" void objc_autoreleasePoolPop(uintptr_t);
+
+namespace pond {
+
+struct Lane {
+  std::mutex mu;
+  std::condition_variable work, room;
+  struct Entry {
+    CommandBuffer* c;
+    Held<CommandBuffer> held;  // from commit on
+  };
+  std::deque<Entry> order;
+  NSUInteger limit = 0, existing = 0, committed = 0;
+  bool started = false, stop = false;
+};
+
+uint64_t gpuNanoseconds() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return uint64_t(t.tv_sec) * 1000000000 + uint64_t(t.tv_nsec);
+}
+double gpuSeconds() { return double(gpuNanoseconds()) * 1e-9; }
+
+namespace {
+
+enum ErrorCode : NSInteger { internalError = 1, timeoutError = 2, pageFault = 3, outOfMemory = 8 };
+
+struct Failure {
+  NSInteger code = 0;
+  std::string description;
+};
+
+// injected turns the name of a fault into what a Mac's driver says.
+Failure injected(const std::string& name) {
+  if (name == "timeout") return {timeoutError, "Caused GPU Timeout Error (00000002:kIOGPUCommandBufferCallbackErrorTimeout)"};
+  if (name == "page-fault") return {pageFault, "Caused GPU Address Fault Error (0000000b:kIOGPUCommandBufferCallbackErrorPageFault)"};
+  if (name == "out-of-memory") return {outOfMemory, "Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)"};
+  return {internalError, "Internal Error (0000000e:Internal Error)"};
+}
+
+bool runDispatch(const Dispatch& d, uint64_t group, uint64_t seed, Failure* failure) {
+  World& w = world();
+  msl_grid grid = d.grid;
+  if (d.indirect) std::memcpy(grid.groups, d.indirect, sizeof grid.groups);
+  if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0) return true;  // an indirect grid may be empty
+  msl_options o{};
+  o.order = w.config.order;
+  o.flags = w.config.flags;
+  o.seed = seed;
+  o.workers = w.config.workers;
+  o.group = group;
+  msl_counts counts{};
+  char why[8192] = "";
+  double start = gpuSeconds();
+  int rc = w.kernels.msl_run(d.pipeline->pipeline, d.bindings.data(), int(d.bindings.size()), &grid, &o, &counts, why, sizeof why);
+  double seconds = gpuSeconds() - start;
+  {
+    std::lock_guard g(w.totals->mu);
+    Totals& t = *w.totals;
+    t.dispatches++;
+    auto* sum = reinterpret_cast<uint64_t*>(&t.counts);
+    auto* add = reinterpret_cast<uint64_t*>(&counts);
+    constexpr size_t n = offsetof(msl_counts, threadgroupBytes) / sizeof(uint64_t);
+    for (size_t i = 0; i < n; i++) sum[i] += add[i];
+    t.counts.threadgroupBytes = std::max(t.counts.threadgroupBytes, counts.threadgroupBytes);
+    auto& k = t.kernels[d.pipeline->function->name];
+    k.first++;
+    k.second += seconds;
+  }
+  if (rc == 0) return true;
+  std::string what = why;
+  while (!what.empty() && what.back() == '\n') what.pop_back();
+  report("kernel", "%s: %s", d.label.c_str(), what.c_str());
+  if (failure->code == 0) {
+    *failure = injected("page-fault");
+    failure->description += ": " + d.label + ": " + what;
+  }
+  return false;
+}
+
+void sample(const Pass& p, bool end) {
+  for (auto& [buffer, indices] : p.samples) {
+    NSUInteger i = end ? indices.second : indices.first;
+    std::lock_guard g(buffer->mu);
+    if (i < buffer->samples.size()) buffer->samples[i] = gpuNanoseconds();
+  }
+}
+
+void runPass(Pass& p, Failure* failure) {
+  World& w = world();
+  sample(p, false);
+  for (auto& level : p.levels) {
+    uint64_t group = ++w.group;
+    std::vector<size_t> order(level.size());
+    for (size_t i = 0; i < order.size(); i++) order[i] = i;
+    std::mt19937_64 random(w.config.seed * 0x9e3779b97f4a7c15u + group);
+    if (w.config.shuffleDispatches) std::shuffle(order.begin(), order.end(), random);
+    for (size_t i : order) runDispatch(level[i], group, random(), failure);
+    std::lock_guard g(w.totals->mu);
+    w.totals->levels++;
+  }
+  sample(p, true);
+  std::lock_guard g(w.totals->mu);
+  w.totals->passes++;
+}
+
+void waitForEvent(Event& e, uint64_t value, Failure* failure) {
+  // A Mac's driver gives up after some seconds; generous here, since the machine may be slow.
+  constexpr auto patience = std::chrono::seconds(120);
+  std::unique_lock l(e.mu);
+  if (e.changed.wait_for(l, patience, [&] { return e.value >= value; })) return;
+  report("event", "event %s: nobody signals value %llu", e.label.c_str(), static_cast<unsigned long long>(value));
+  *failure = injected("timeout");
+}
+
+// steps runs what was recorded. After a failure the rest is skipped, but for signals, which others wait for.
+void runSteps(CommandBuffer& c, Failure* failure) {
+  std::set<uint64_t> waited, done;  // passes before everything that follows; passes of this command buffer
+  for (Step& s : c.steps) {
+    if (s.event && !s.signal) {
+      if (failure->code == 0) waitForEvent(*s.event.get(), s.value, failure);
+      std::lock_guard g(s.event->mu);
+      auto it = s.event->signals.lower_bound(s.value);
+      if (it != s.event->signals.end()) waited.insert(it->second.begin(), it->second.end());
+    } else if (s.event) {
+      std::lock_guard g(s.event->mu);
+      std::set<uint64_t>& before = s.event->signals[s.value];
+      before.insert(waited.begin(), waited.end());
+      before.insert(done.begin(), done.end());
+      while (s.event->signals.size() > 256) s.event->signals.erase(s.event->signals.begin());
+      if (s.value < s.event->value) report("event", "event %s: signals %llu after %llu: values of an event only grow", s.event->label.c_str(), static_cast<unsigned long long>(s.value), static_cast<unsigned long long>(s.event->value));
+      s.event->value = std::max(s.event->value, s.value);
+      s.event->changed.notify_all();
+    } else {
+      if (failure->code != 0) {
+        s.pass->state = 2;
+        continue;
+      }
+      auto order = beginPass(*s.pass, c.submission, waited);
+      runPass(*s.pass, failure);
+      endPass(*s.pass, *order);
+      done.insert(order->serial);
+      done.insert(order->before.begin(), order->before.end());
+      s.pass->state = failure->code ? 4 : 1;
+    }
+  }
+}
+
+Held<Error> errorOf(const CommandBuffer& c, const Failure& f) {
+  Error* e = makeError("MTLCommandBufferErrorDomain", f.code, f.description);
+  Held<Error> held(e);
+  release(e->self);
+  if (c.errorOptions & 1) {
+    std::vector<State*> infos;
+    std::vector<Object*> made;
+    for (const Step& s : c.steps)
+      if (s.pass) {
+        EncoderInfo* i = create<EncoderInfo>();
+        i->label = s.pass->label;
+        i->state = s.pass->state;
+        infos.push_back(i);
+        made.push_back(i->self);
+      }
+    Dictionary* d = create<Dictionary>();
+    d->items.emplace_back(stateOf<String>(newString("MTLCommandBufferEncoderInfoErrorKey")), newArray(infos)->state);
+    e->info = Held<Dictionary>(d);
+    release(d->self);
+    for (Object* o : made) release(o);
+  }
+  return held;
+}
+
+void call(std::vector<Block*>& blocks, CommandBuffer& c) {
+  for (Block* b : std::exchange(blocks, {})) {
+    uintptr_t pool = objc_autoreleasePoolPush();
+    retain(c.self);
+    reinterpret_cast<void (*)(Block*, Object*)>(b->invoke)(b, c.self);
+    release(c.self);
+    objc_autoreleasePoolPop(pool);
+  }
+}
+
+void run(CommandBuffer& c) {
+  World& w = world();
+  uintptr_t pool = objc_autoreleasePoolPush();
+  {
+    std::lock_guard g(c.mu);
+    c.status = 3;
+    c.changed.notify_all();
+  }
+  call(c.scheduled, c);
+  Failure failure;
+  std::string what;
+  if (w.faults.due("gpu-error", &what)) failure = injected(what);
+  double start = gpuSeconds();
+  runSteps(c, &failure);
+  double end = gpuSeconds();
+  Held<Error> error = failure.code ? errorOf(c, failure) : Held<Error>();
+  for (Step& s : c.steps)
+    if (s.pass)
+      for (auto& [b, write] : s.pass->uses) b->inFlight--;
+  std::vector<Step>().swap(c.steps);
+  std::map<Object*, Held<State>>().swap(c.references);
+  std::vector<Held<ResidencySet>>().swap(c.residency);
+  c.submission->completed = hazardMoment();
+  {
+    std::lock_guard g(w.totals->mu);
+    w.totals->commandBuffers++;
+  }
+  c.left = true;
+  laneLeave(*c.queue->lane, true);
+  {
+    std::lock_guard g(c.mu);
+    c.gpuStart = c.kernelStart = start;
+    c.gpuEnd = c.kernelEnd = end;
+    c.error = error;
+    c.status = failure.code ? 5 : 4;
+  }
+  call(c.completed, c);
+  objc_autoreleasePoolPop(pool);
+  std::lock_guard g(c.mu);
+  c.done = true;
+  c.changed.notify_all();
+}
+
+void loop(std::shared_ptr<Lane> lane) {
+  World& w = world();
+  for (;;) {
+    Held<CommandBuffer> c;
+    {
+      std::unique_lock l(lane->mu);
+      lane->work.wait(l, [&] { return lane->stop || (!lane->order.empty() && lane->order.front().held); });
+      if (lane->order.empty()) return;
+      c = std::move(lane->order.front().held);
+      lane->order.pop_front();
+    }
+    run(*c.get());
+    c = {};
+    std::lock_guard g(w.busyMu);
+    w.busy--;
+    w.idle.notify_all();
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Lane> newLane(NSUInteger limit) {
+  auto lane = std::make_shared<Lane>();
+  lane->limit = limit;
+  return lane;
+}
+
+void closeLane(Lane& lane) {
+  std::lock_guard g(lane.mu);
+  lane.stop = true;
+  lane.work.notify_all();
+}
+
+bool laneAdmit(Lane& lane) {
+  std::unique_lock l(lane.mu);
+  while (lane.existing >= lane.limit) {
+    if (lane.committed == 0) return false;
+    lane.room.wait(l);
+  }
+  lane.existing++;
+  return true;
+}
+
+void laneLeave(Lane& lane, bool committed) {
+  std::lock_guard g(lane.mu);
+  lane.existing--;
+  if (committed) lane.committed--;
+  lane.room.notify_all();
+}
+
+void laneEnqueue(Lane& lane, CommandBuffer* c) {
+  std::lock_guard g(lane.mu);
+  lane.order.push_back({c, {}});
+}
+
+void laneForget(Lane& lane, CommandBuffer* c) {
+  std::lock_guard g(lane.mu);
+  std::erase_if(lane.order, [&](const Lane::Entry& e) { return e.c == c; });
+  lane.work.notify_all();
+}
+
+void laneCommit(Lane& lane, CommandBuffer* c) {
+  World& w = world();
+  {
+    std::lock_guard g(w.busyMu);
+    w.busy++;
+  }
+  std::lock_guard g(lane.mu);
+  lane.committed++;
+  for (Lane::Entry& e : lane.order)
+    if (e.c == c) e.held = Held<CommandBuffer>(c);
+  lane.work.notify_all();
+  if (!lane.started) {
+    lane.started = true;
+    std::thread(loop, c->queue->lane).detach();
+  }
+}
+
+void waitIdle() {
+  World& w = world();
+  std::unique_lock l(w.busyMu);
+  w.idle.wait(l, [&] { return w.busy == 0; });
+}
+
+}  // namespace pond
