@@ -274,12 +274,12 @@ func attnPrefillGrid(params any, _ int) Grid {
 	heads := p.prefillHeads()
 	g := Grid{Groups: [3]int{p.M, p.KV, ceil(p.group(), heads)}, Threads: [3]int{attnThreads, 1, 1}}
 	if !p.matrixRoute() {
-		g.ThreadgroupBytes = 4 * (heads*p.HD + AttnBlock*heads)
+		g.ThreadgroupBytes = 4 * AttnBlock * heads
 		return g
 	}
 	rows := heads * p.prefillTiles() * prefillQueries
 	g.Groups[0] = ceil(p.M, p.prefillTiles()*prefillQueries)
-	g.ThreadgroupBytes = 4 * (rows*(prefillKeys+tilePad) + 3*rows + rows*prefillQueries + prefillQueries*(p.HD+tilePad))
+	g.ThreadgroupBytes = 4 * (rows*(prefillKeys+tilePad) + rows + rows*prefillQueries + prefillQueries*(p.HD+tilePad))
 	return g
 }
 

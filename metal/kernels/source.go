@@ -3,33 +3,25 @@ package kernels
 import (
 	"embed"
 	"fmt"
-	"io/fs"
 	"strings"
 )
 
 //go:embed *.metal
 var metalFiles embed.FS
 
-// prelude is the file that comes first: what all others use.
-const prelude = "prelude.metal"
+// sourceFiles are the Metal files in the order of the text: what a file uses stands before it.
+var sourceFiles = []string{"prelude", "elementwise", "product_row", "moe_row", "product_tile", "moe_tile", "gdn", "attention", "attention_prefill"}
 
-// Source is the whole Metal text for newLibraryWithSource: the prelude, then every other file in order of name, each behind a
-// #line so that a compiler's message names the file and its line.
+// Source is the whole Metal text for newLibraryWithSource, each file behind a #line so that a compiler's message names the file and
+// its line.
 func Source() string {
-	names, err := fs.Glob(metalFiles, "*.metal")
-	if err != nil {
-		panic(fmt.Sprintf("kernels: internal error: %v", err)) // the pattern is a constant
-	}
 	var b strings.Builder
-	for _, n := range append([]string{prelude}, names...) {
-		if n == prelude && b.Len() > 0 {
-			continue
-		}
-		text, err := metalFiles.ReadFile(n)
+	for _, n := range sourceFiles {
+		text, err := metalFiles.ReadFile(n + ".metal")
 		if err != nil {
-			panic(fmt.Sprintf("kernels: internal error: %v", err)) // the file is in the binary
+			panic(fmt.Sprintf("kernels: internal error: %v", err)) // the files are in the binary
 		}
-		fmt.Fprintf(&b, "#line 1 %q\n%s\n", n, text)
+		fmt.Fprintf(&b, "#line 1 \"%s.metal\"\n%s\n", n, text)
 	}
 	return b.String()
 }

@@ -1,0 +1,239 @@
+// Gated attention of one token, and what prefill shares with it (spec 2.5).
+//
+// Scores are kept in units of log2: q is scaled by log2(e)/√HD once, so that a weight is one exp2. What leaves a kernel
+// is in natural units.
+
+constant constexpr float LOG2E = 1.44269504f;
+constant constexpr float LN2 = 0.693147181f;
+
+// The width of a row of qkv: per query head HD of query and HD of gate, then all keys, then all values.
+static inline uint qkv_stride(constant AttentionParams& p) { return 2 * (p.H + p.KV) * p.HD; }
+
+// One simdgroup: out = RMSNorm(row) ⊙ norm over HD.
+static inline void norm_head(threadgroup float* out, device const float* row, device const bfloat* norm, float eps, uint lane) {
+    float v[8];
+    load_lanes(v, row, HEAD_LANES, lane);
+    float s = 0.0f;
+    for (uint i = 0; i < uint(HEAD_LANES); ++i) {
+        s += v[i] * v[i];
+    }
+    const float inv = precise::rsqrt(simd_sum(s) / (float(HEAD_LANES) * 32.0f) + eps);
+    for (uint i = 0; i < uint(HEAD_LANES); ++i) {
+        const uint d = lane_dim(lane, i, HEAD_LANES);
+        out[d] = v[i] * inv * float(norm[d]);
+    }
+}
+
+// Dim d of a normalised head after the rotation of pairs (i, i+R/2); rope is R/2 cosines, then R/2 sines.
+static inline float rotated(threadgroup const float* x, device const float* rope, uint d, uint R) {
+    const uint half_r = R / 2;
+    if (d >= R) {
+        return x[d];
+    }
+    if (d < half_r) {
+        return x[d] * rope[d] - x[d + half_r] * rope[half_r + d];
+    }
+    return x[d] * rope[d - half_r] + x[d - half_r] * rope[d];
+}
+
+// Scores of n cached keys, for HEADS query heads: weights[key*HEADS + head] = q·k. The eight simdgroups take turns; a turn is eight scores,
+// of 8/HEADS keys, so that set_sum reduces them together, and a row is read once for all heads. stride: floats between rows.
+static inline void block_scores(threadgroup float* weights, thread const float (&q)[8][8], device const float* keys, uint n, ulong stride, uint lane,
+                                uint sg) {
+    const uint turn = 8 / HEADS;
+    for (uint t = sg * turn; t < n; t += 8 * turn) {
+        float s[8];
+        for (uint j = 0; j < turn; ++j) {
+            float k[8];
+            load_lanes(k, keys + min(t + j, n - 1) * stride, HEAD_LANES, lane);
+            for (uint h = 0; h < uint(HEADS); ++h) {
+                float d = 0.0f;
+                for (uint i = 0; i < uint(HEAD_LANES); ++i) {
+                    d += q[h][i] * k[i];
+                }
+                s[j * HEADS + h] = d;
+            }
+        }
+        const float total = set_sum(s, lane, SIMD);
+        const uint at = t * HEADS + set_row(lane);
+        if (lane < 8 && at < n * HEADS) {
+            weights[at] = total;
+        }
+    }
+}
+
+// attn_decode: one token's attention up to the partial results of blocks of 256 keys: acc [H, NB, HD] = Σ exp(s−max)·v and
+// stats [H, NB, 2] = max, Σ exp(s−max). Queries and the new key are normalised and rotated here; the threadgroup of the current block
+// appends key and value to the cache. Blocks beyond the context are not written.
+//
+// Grid: blocks, KV heads, and the query heads of a KV head by HEADS: all of them share a row's read, except while the blocks are too few
+// to fill a GPU. Threadgroup: eight simdgroups. First each takes keys in turn, a lane HD/32 dims; then a simdgroup a head
+// does the softmax over 256 scores; then a thread owns one dim of all heads and walks the values in order of key.
+kernel void attn_decode(device const float* qkv [[buffer(0)]], device const bfloat* q_norm [[buffer(1)]], device const bfloat* k_norm [[buffer(2)]],
+                        device const float* rope [[buffer(3)]], device const uint* step [[buffer(4)]], device float* keys [[buffer(5)]],
+                        device float* values [[buffer(6)]], device float* acc [[buffer(7)]], device float* stats [[buffer(8)]],
+                        constant AttentionParams& p [[buffer(9)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
+    const uint HD = p.HD, group = p.H / p.KV, b = tg.x, kv = tg.y, h0 = tg.z * HEADS, pos = step[0];
+    const uint k0 = b * ATTN_BLOCK;
+    if (k0 > pos) {
+        return;
+    }
+    const uint n = min(ATTN_BLOCK, pos + 1 - k0);
+    const bool newest = k0 + n == pos + 1; // this block holds the token's own key, which other threadgroups must not read from the cache
+    const uint cached = newest ? n - 1 : n;
+    threadgroup float* normed = mem;                     // [HEADS queries and the key][HD]
+    threadgroup float* weights = mem + (HEADS + 1) * HD; // [256 keys][HEADS]
+    device const float* new_key = qkv + 2 * p.H * HD + kv * HD;
+    device const float* new_value = new_key + p.KV * HD;
+    for (uint v = sg; v < uint(HEADS) + (newest ? 1 : 0); v += 8) {
+        const bool query = v < uint(HEADS);
+        const uint h = kv * group + min(h0 + v, group - 1);
+        norm_head(normed + v * HD, query ? qkv + 2 * h * HD : new_key, query ? q_norm : k_norm, p.Eps, lane);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    const float scale = LOG2E * precise::rsqrt(float(HD));
+    float q[8][8];
+    for (uint h = 0; h < uint(HEADS); ++h) {
+        for (uint i = 0; i < uint(HEAD_LANES); ++i) {
+            q[h][i] = scale * rotated(normed + h * HD, rope, lane_dim(lane, i, HEAD_LANES), p.R);
+        }
+    }
+    const ulong stride = p.KV * HD;
+    device float* block_keys = keys + k0 * stride + kv * HD;
+    device float* block_values = values + k0 * stride + kv * HD;
+    block_scores(weights, q, block_keys, cached, stride, lane, sg);
+    if (newest && sg == 7) {
+        float s[8];
+        for (uint h = 0; h < 8; ++h) {
+            s[h] = 0.0f;
+        }
+        for (uint i = 0; i < uint(HEAD_LANES); ++i) {
+            const float k = rotated(normed + HEADS * HD, rope, lane_dim(lane, i, HEAD_LANES), p.R);
+            for (uint h = 0; h < uint(HEADS); ++h) {
+                s[h] += q[h][i] * k;
+            }
+        }
+        const float total = set_sum(s, lane, SIMD);
+        if (lane < 8 && set_row(lane) < uint(HEADS)) {
+            weights[cached * HEADS + set_row(lane)] = total;
+        }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    if (sg < uint(HEADS)) {
+        float s[8], top = LOWEST, sum = 0.0f;
+        for (uint i = 0; i < 8; ++i) {
+            const uint t = lane + SIMD * i;
+            s[i] = t < n ? weights[t * HEADS + sg] : LOWEST;
+            top = max(top, s[i]);
+        }
+        top = simd_max(top);
+        for (uint i = 0; i < 8; ++i) {
+            const uint t = lane + SIMD * i;
+            if (t < n) {
+                const float e = exp2(s[i] - top);
+                weights[t * HEADS + sg] = e;
+                sum += e;
+            }
+        }
+        sum = simd_sum(sum);
+        if (lane == 0 && h0 + sg < group) {
+            device float* out = stats + 2 * ((kv * group + h0 + sg) * p.Blocks + b);
+            out[0] = top * LN2;
+            out[1] = sum;
+        }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    if (tid < HD) {
+        float o[8];
+        for (uint h = 0; h < uint(HEADS); ++h) {
+            o[h] = 0.0f;
+        }
+        for (uint t = 0; t < cached; ++t) {
+            const float v = block_values[t * stride + tid];
+            for (uint h = 0; h < uint(HEADS); ++h) {
+                o[h] += weights[t * HEADS + h] * v;
+            }
+        }
+        if (newest) {
+            const float v = new_value[tid];
+            for (uint h = 0; h < uint(HEADS); ++h) {
+                o[h] += weights[cached * HEADS + h] * v;
+            }
+            if (tg.z == 0) {
+                block_keys[cached * stride + tid] = rotated(normed + HEADS * HD, rope, tid, p.R);
+                block_values[cached * stride + tid] = v;
+            }
+        }
+        for (uint h = 0; h < uint(HEADS); ++h) {
+            if (h0 + h < group) {
+                acc[(ulong(kv * group + h0 + h) * p.Blocks + b) * HD + tid] = o[h];
+            }
+        }
+    }
+}
+
+// attn_combine: o [H, HD] = (Σ w·acc / Σ w·sum) ⊙ sigmoid(gate), w = exp(max − largest max) of each block. One threadgroup a head, four
+// threads a dim: part j adds the blocks j, j+4, ... in order, then the four parts are added in order, whatever the number
+// of blocks. Each simdgroup makes the weights' sum for itself.
+kernel void attn_combine(device const float* acc [[buffer(0)]], device const float* stats [[buffer(1)]], device const float* qkv [[buffer(2)]],
+                         device const uint* step [[buffer(3)]], device float* o [[buffer(4)]], constant AttentionParams& p [[buffer(5)]], THREAD_1D) {
+    threadgroup float parts[1024];
+    const uint HD = p.HD, h = tg, n = ceil_div(step[0] + 1, ATTN_BLOCK), d = tid % HD, part = tid / HD;
+    device const float* st = stats + ulong(h) * p.Blocks * 2;
+    device const float* a = acc + ulong(h) * p.Blocks * HD;
+    float top = LOWEST;
+    for (uint b = lane; b < n; b += SIMD) {
+        top = max(top, st[2 * b]);
+    }
+    top = simd_max(top);
+    float total = 0.0f;
+    for (uint b = lane; b < n; b += SIMD) {
+        total += exp2((st[2 * b] - top) * LOG2E) * st[2 * b + 1];
+    }
+    total = simd_sum(total);
+    float s = 0.0f;
+    for (uint b = part; b < n; b += 4) {
+        s += exp2((st[2 * b] - top) * LOG2E) * a[ulong(b) * HD + d];
+    }
+    parts[tid] = s;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (part == 0) {
+        const float sum = ((parts[d] + parts[HD + d]) + parts[2 * HD + d]) + parts[3 * HD + d];
+        o[h * HD + d] = sum / total * sigmoid(qkv[(2 * h + 1) * HD + d]);
+    }
+}
+
+// attn_prep: queries q [M, H, HD] and keys of a chunk normalised and rotated, keys and values appended to the cache. One simdgroup a
+// head of a token: first the H queries, then the keys, then the values. Grid: eight heads by tokens.
+kernel void attn_prep(device const float* qkv [[buffer(0)]], device const bfloat* q_norm [[buffer(1)]], device const bfloat* k_norm [[buffer(2)]],
+                      device const float* rope [[buffer(3)]], device const uint* step [[buffer(4)]], device float* q [[buffer(5)]],
+                      device float* keys [[buffer(6)]], device float* values [[buffer(7)]], constant AttentionParams& p [[buffer(8)]], THREAD_2D) {
+    threadgroup float normed[8 * 256];
+    const uint HD = p.HD, H = p.H, KV = p.KV, v = tg.x * 8 + sg, m = tg.y;
+    if (v >= H + 2 * KV) {
+        return;
+    }
+    device const float* row = qkv + ulong(m) * qkv_stride(p);
+    device const float* cs = rope + ulong(m) * p.R;
+    const ulong cache = (ulong(step[0]) + m) * (KV * HD);
+    if (v >= H + KV) {
+        const uint kv = v - H - KV;
+        float x[8];
+        load_lanes(x, row + (2 * H + KV + kv) * HD, HEAD_LANES, lane);
+        store_lanes(values + cache + kv * HD, x, HEAD_LANES, lane);
+        return;
+    }
+    const bool query = v < H;
+    threadgroup float* own = normed + sg * HD;
+    norm_head(own, row + (query ? 2 * v * HD : (H + v) * HD), query ? q_norm : k_norm, p.Eps, lane);
+    simdgroup_barrier(mem_flags::mem_threadgroup);
+    device float* out = query ? q + (ulong(m) * H + v) * HD : keys + cache + (v - H) * HD;
+    float x[8];
+    for (uint i = 0; i < uint(HEAD_LANES); ++i) {
+        x[i] = rotated(own, cs, lane_dim(lane, i, HEAD_LANES), p.R);
+    }
+    store_lanes(out, x, HEAD_LANES, lane);
+}

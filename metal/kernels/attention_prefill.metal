@@ -1,0 +1,297 @@
+// Causal attention of a chunk over the cache, gated.
+
+// Fewer than eight queries: one query a threadgroup, its heads share each row; blocks of 256 keys with a running maximum.
+static inline void attend_vectors(device const float* q, device const float* keys, device const float* values, device const float* qkv, uint pos,
+                                  device float* o, constant AttentionParams& p, threadgroup float* mem, threadgroup float* run, uint3 tg, uint tid,
+                                  uint lane, uint sg) {
+    const uint HD = p.HD, group = p.H / p.KV, m = tg.x, kv = tg.y, h0 = tg.z * HEADS, n = pos + m + 1;
+    threadgroup float* weights = mem; // [256 keys][HEADS]
+    threadgroup float *sums = run, *alphas = run + 8;
+    float highest = LOWEST, weight = 0.0f; // of head sg, for the simdgroups that have one
+    const float scale = LOG2E * precise::rsqrt(float(HD));
+    float qr[8][8], out[8];
+    for (uint h = 0; h < uint(HEADS); ++h) {
+        load_lanes(qr[h], q + (ulong(m) * p.H + kv * group + min(h0 + h, group - 1)) * HD, HEAD_LANES, lane);
+        for (uint i = 0; i < uint(HEAD_LANES); ++i) {
+            qr[h][i] *= scale;
+        }
+        out[h] = 0.0f;
+    }
+    const ulong stride = p.KV * HD;
+    for (uint k0 = 0; k0 < n; k0 += ATTN_BLOCK) {
+        const uint count = min(ATTN_BLOCK, n - k0);
+        block_scores(weights, qr, keys + k0 * stride + kv * HD, count, stride, lane, sg);
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        if (sg < uint(HEADS)) {
+            float s[8], top = highest, sum = 0.0f;
+            for (uint i = 0; i < 8; ++i) {
+                const uint t = lane + SIMD * i;
+                s[i] = t < count ? weights[t * HEADS + sg] : LOWEST;
+                top = max(top, s[i]);
+            }
+            top = simd_max(top);
+            for (uint i = 0; i < 8; ++i) {
+                const uint t = lane + SIMD * i;
+                if (t < count) {
+                    const float e = exp2(s[i] - top);
+                    weights[t * HEADS + sg] = e;
+                    sum += e;
+                }
+            }
+            sum = simd_sum(sum);
+            const float alpha = exp2(highest - top);
+            highest = top;
+            weight = weight * alpha + sum;
+            if (lane == 0) {
+                alphas[sg] = alpha;
+                sums[sg] = weight;
+            }
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        if (tid < HD) {
+            for (uint h = 0; h < uint(HEADS); ++h) {
+                out[h] *= alphas[h];
+            }
+            device const float* column = values + k0 * stride + kv * HD + tid;
+            for (uint t = 0; t < count; ++t) {
+                const float v = column[t * stride];
+                for (uint h = 0; h < uint(HEADS); ++h) {
+                    out[h] += weights[t * HEADS + h] * v;
+                }
+            }
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    if (tid < HD) {
+        for (uint i = 0; i < uint(HEADS); ++i) {
+            if (h0 + i < group) {
+                const uint h = kv * group + h0 + i;
+                const float gate = qkv[ulong(m) * qkv_stride(p) + (2 * h + 1) * HD + tid];
+                o[(ulong(m) * p.H + h) * HD + tid] = out[i] / sums[i] * sigmoid(gate);
+            }
+        }
+    }
+}
+
+// Eight queries or more, by simdgroup matrices. A row group is eight neighbouring queries of one head; a threadgroup takes up to eight row
+// groups of one KV head (rows: HEADS heads by 8/HEADS groups of queries), so that 64 rows share each key and value. A step is 64 keys:
+//
+//   1. S = Q Kᵀ    simdgroup: two row groups by 32 keys; Q and K straight from memory
+//   2. softmax     simdgroup: one row group, four lanes a row; running maximum, exp2; rows whose maximum moved leave a diagonal
+//                  matrix of factors
+//   3. O += P V    simdgroup: all row groups by every eighth group of eight dims, O in registers; rescaled only where a maximum moved
+//
+// Only whole groups of eight keys are read from the cache; the last, ragged one goes through threadgroup memory with zeros
+// behind it, so that nothing beyond the context is looked at. Where M is no multiple of eight the last row group begins
+// earlier and its repeated rows are not stored. A row's result depends on its own query and keys alone.
+constant constexpr uint KEY_STEP = 64;
+constant constexpr uint SCORE_LD = KEY_STEP + 4;
+
+struct RowGroup {
+    uint first; // wanted query
+    uint base;  // first query of the eight that are read
+    uint head;
+    bool real;
+};
+
+static inline RowGroup row_group(uint rg, uint m0, uint kv, uint h0, constant AttentionParams& p) {
+    const uint group = p.H / p.KV;
+    RowGroup r;
+    r.first = m0 + rg / HEADS * 8;
+    r.base = min(r.first, uint(p.M) - 8);
+    r.head = kv * group + min(h0 + rg % HEADS, group - 1);
+    r.real = r.first < uint(p.M) && h0 + rg % HEADS < group;
+    return r;
+}
+
+// Rows [g, g+8) of a cache, those from n on as zeros.
+static inline void stage_rows(threadgroup float* stage, device const float* rows, uint g, uint n, ulong stride, uint HD, uint tid) {
+    for (uint i = tid; i < 8 * HD; i += 256) {
+        const uint r = i / HD, d = i % HD;
+        stage[r * (HD + 4) + d] = g + r < n ? rows[(g + r) * stride + d] : 0.0f;
+    }
+}
+
+static inline void attend_matrices(device const float* q, device const float* all_keys, device const float* all_values, device const float* qkv, uint pos,
+                                   device float* o, constant AttentionParams& p, threadgroup float* mem, threadgroup uint* moved, uint3 tg, uint last_tg,
+                                   uint tid, uint lane, uint sg) {
+    const uint HD = p.HD, kv = tg.y, h0 = tg.z * HEADS, M = p.M;
+    const uint tiles = 8 / HEADS, groups = tiles * HEADS, rows = groups * 8;
+    const uint m0 = (last_tg - tg.x) * tiles * 8; // the longest first
+    const uint n = pos + min(m0 + tiles * 8, M);  // keys that any of the rows may see
+    const ulong stride = p.KV * HD, q_stride = p.H * HD;
+    device const float* keys = all_keys + kv * HD;
+    device const float* values = all_values + kv * HD;
+    threadgroup float* scores = mem;                    // [rows][SCORE_LD]
+    threadgroup float* sums = scores + rows * SCORE_LD; // [rows]
+    threadgroup float* diagonal = sums + rows;          // [groups][8][8]
+    threadgroup float* stage = diagonal + rows * 8;     // [8][HD+4]
+    const uint stage_ld = HD + 4;
+
+    const uint pair = sg / 2 * 2; // the two row groups whose scores this simdgroup makes
+    const RowGroup ra = row_group(min(pair, groups - 1), m0, kv, h0, p), rb = row_group(min(pair + 1, groups - 1), m0, kv, h0, p);
+    device const float* qa = q + ra.base * q_stride + ra.head * HD;
+    device const float* qb = q + rb.base * q_stride + rb.head * HD;
+    const RowGroup own = row_group(min(sg, groups - 1), m0, kv, h0, p); // whose softmax it does
+    const uint row = sg * 8 + lane / 4, query = own.base + lane / 4;
+    const float scale = LOG2E * precise::rsqrt(float(HD));
+
+    simdgroup_matrix<float, 8, 8> out[8][4];
+    for (uint g = 0; g < groups; ++g) {
+        for (uint f = 0; f < 4; ++f) {
+            out[g][f] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+        }
+    }
+    float highest = LOWEST, weight = 0.0f; // of the row, the same in its four lanes
+    for (uint t0 = 0; t0 < n; t0 += KEY_STEP) {
+        const uint ragged = n - t0 < KEY_STEP ? (n - t0) / 8 * 8 : KEY_STEP; // where the group that is not whole would begin
+        if (ragged < KEY_STEP) {
+            stage_rows(stage, keys, t0 + ragged, n, stride, HD, tid);
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        if (pair < groups) {
+            simdgroup_matrix<float, 8, 8> sa[4], sb[4];
+            for (uint j = 0; j < 4; ++j) {
+                sa[j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+                sb[j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+            }
+            const uint c0 = sg % 2 * 32;
+            for (uint d = 0; d < HD; d += 8) {
+                simdgroup_matrix<float, 8, 8> a, b, k;
+                simdgroup_load(a, qa + d, q_stride);
+                simdgroup_load(b, qb + d, q_stride);
+                for (uint j = 0; j < 4; ++j) {
+                    const uint c = c0 + 8 * j;
+                    if (c > ragged || t0 + c >= n) {
+                        continue;
+                    }
+                    if (c == ragged) {
+                        simdgroup_load(k, stage + d, stage_ld, ulong2(0, 0), true);
+                    } else {
+                        simdgroup_load(k, keys + (t0 + c) * stride + d, stride, ulong2(0, 0), true);
+                    }
+                    simdgroup_multiply_accumulate(sa[j], a, k, sa[j]);
+                    simdgroup_multiply_accumulate(sb[j], b, k, sb[j]);
+                }
+            }
+            for (uint j = 0; j < 4; ++j) {
+                simdgroup_store(sa[j], scores + pair * 8 * SCORE_LD + c0 + 8 * j, SCORE_LD);
+                if (pair + 1 < groups) {
+                    simdgroup_store(sb[j], scores + (pair + 1) * 8 * SCORE_LD + c0 + 8 * j, SCORE_LD);
+                }
+            }
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+
+        if (sg < groups) {
+            threadgroup float* line = scores + row * SCORE_LD + lane % 4;
+            float s[16], top = highest, sum = 0.0f;
+            for (uint i = 0; i < 16; ++i) {
+                const uint key = t0 + lane % 4 + 4 * i;
+                s[i] = key <= pos + query ? line[4 * i] * scale : LOWEST;
+                top = max(top, s[i]);
+            }
+            top = max(top, simd_shuffle_xor(top, ushort(1)));
+            top = max(top, simd_shuffle_xor(top, ushort(2)));
+            for (uint i = 0; i < 16; ++i) {
+                const uint key = t0 + lane % 4 + 4 * i;
+                const float e = key <= pos + query ? exp2(s[i] - top) : 0.0f;
+                line[4 * i] = e;
+                sum += e;
+            }
+            sum += simd_shuffle_xor(sum, ushort(1));
+            sum += simd_shuffle_xor(sum, ushort(2));
+            const float factor = exp2(highest - top);
+            for (uint i = 0; i < 2; ++i) {
+                const uint c = lane % 4 * 2 + i;
+                diagonal[row * 8 + c] = c == row % 8 ? factor : 0.0f;
+            }
+            const bool any = simd_any(top > highest);
+            if (lane == 0) {
+                moved[sg] = any ? 1 : 0;
+            }
+            highest = top;
+            weight = weight * factor + sum;
+        }
+        if (ragged < KEY_STEP) {
+            stage_rows(stage, values, t0 + ragged, n, stride, HD, tid);
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+
+        for (uint g = 0; g < groups; ++g) {
+            if (moved[g] != 0) {
+                simdgroup_matrix<float, 8, 8> d;
+                simdgroup_load(d, diagonal + g * 64, 8);
+                for (uint f = 0; f < 4; ++f) {
+                    if ((sg + 8 * f) * 8 < HD) {
+                        simdgroup_multiply(out[g][f], d, out[g][f]);
+                    }
+                }
+            }
+        }
+        for (uint c = 0; c < KEY_STEP; c += 8) {
+            if (c > ragged || t0 + c >= n) {
+                break;
+            }
+            simdgroup_matrix<float, 8, 8> v[4];
+            for (uint f = 0; f < 4; ++f) {
+                const uint d = (sg + 8 * f) * 8;
+                if (d >= HD) {
+                    continue;
+                }
+                if (c == ragged) {
+                    simdgroup_load(v[f], stage + d, stage_ld);
+                } else {
+                    simdgroup_load(v[f], values + (t0 + c) * stride + d, stride);
+                }
+            }
+            for (uint g = 0; g < groups; ++g) {
+                simdgroup_matrix<float, 8, 8> w;
+                simdgroup_load(w, scores + g * 8 * SCORE_LD + c, SCORE_LD);
+                for (uint f = 0; f < 4; ++f) {
+                    if ((sg + 8 * f) * 8 < HD) {
+                        simdgroup_multiply_accumulate(out[g][f], w, v[f], out[g][f]);
+                    }
+                }
+            }
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+
+    if (sg < groups && lane % 4 == 0) {
+        sums[row] = weight;
+    }
+    // 64 dims of all rows at a time through threadgroup memory, divided and gated on the way out.
+    for (uint f = 0; f < 4 && f * 64 < HD; ++f) {
+        if ((sg + 8 * f) * 8 < HD) {
+            for (uint g = 0; g < groups; ++g) {
+                simdgroup_store(out[g][f], scores + g * 8 * SCORE_LD + sg * 8, SCORE_LD);
+            }
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (uint i = tid; i < rows * 64; i += 256) {
+            const uint r = i / 64, d = f * 64 + i % 64;
+            const RowGroup g = row_group(r / 8, m0, kv, h0, p);
+            const uint m = g.base + r % 8;
+            if (d < HD && g.real && m >= g.first) {
+                const float gate = qkv[ulong(m) * qkv_stride(p) + (2 * g.head + 1) * HD + d];
+                o[(ulong(m) * p.H + g.head) * HD + d] = scores[r * SCORE_LD + i % 64] / sums[r] * sigmoid(gate);
+            }
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+}
+
+// attn_prefill: o [M, H, HD] = softmax(q·k/√HD) v ⊙ sigmoid(gate), token m over the keys 0 to pos+m. q [M, H, HD] is normalised and rotated.
+// Grid: groups of queries, KV heads, query heads of a KV head by HEADS.
+kernel void attn_prefill(device const float* q [[buffer(0)]], device const float* keys [[buffer(1)]], device const float* values [[buffer(2)]],
+                         device const float* qkv [[buffer(3)]], device const uint* step [[buffer(4)]], device float* o [[buffer(5)]],
+                         constant AttentionParams& p [[buffer(6)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
+    threadgroup float run[16];
+    threadgroup uint moved[8];
+    if (MATRIX != 0) {
+        attend_matrices(q, keys, values, qkv, step[0], o, p, mem, moved, tg, groups.x - 1, tid, lane, sg);
+    } else {
+        attend_vectors(q, keys, values, qkv, step[0], o, p, mem, run, tg, tid, lane, sg);
+    }
+}

@@ -1,0 +1,175 @@
+// The experts of one token, and the choice of experts of any number of tokens.
+
+// The T largest of E logits, by one simdgroup: lane r < T ends with the expert of rank r and its weight, softmax over the chosen
+// (spec 2.6). The lower index wins a tie. Each lane holds the logits of experts lane, lane+32, ... in registers, so a round is a maximum
+// in registers and two reductions. A logit that is not a number counts as the lowest, so that no index can leave the table.
+static inline void choose(device const float* logits, uint E, uint T, uint lane, thread uint& id, thread float& weight) {
+    float v[32];
+    uint taken = 0;
+    for (uint i = 0; i < uint(EXPERT_LANES); ++i) {
+        const uint e = lane + SIMD * i;
+        const float x = e < E ? logits[e] : LOWEST;
+        v[i] = (as_type<uint>(x) & 0x7fffffffu) > 0x7f800000u ? LOWEST : max(x, LOWEST);
+        taken |= (e < E ? 0u : 1u) << i;
+    }
+    id = 0;
+    float mine = LOWEST, top = LOWEST;
+    for (uint r = 0; r < T; ++r) {
+        float best = LOWEST;
+        uint at = 0xffffffffu;
+        for (uint i = 0; i < uint(EXPERT_LANES); ++i) {
+            if (((taken >> i) & 1u) == 0u && (at == 0xffffffffu || v[i] > best)) {
+                best = v[i];
+                at = lane + SIMD * i;
+            }
+        }
+        const float highest = simd_max(best);
+        const uint winner = min(simd_min(best == highest ? at : 0xffffffffu), E - 1);
+        if (winner % SIMD == lane) {
+            taken |= 1u << (winner / SIMD);
+        }
+        if (r == 0) {
+            top = highest;
+        }
+        if (lane == r) {
+            id = winner;
+            mine = highest;
+        }
+    }
+    const float e = lane < T ? precise::exp(mine - top) : 0.0f;
+    weight = e / simd_sum(e);
+}
+
+// moe_route: ids [M, T] and weights [M, T+1] of each token of a chunk; weights[T] is the sigmoid of logit E, the shared expert's gate.
+// One simdgroup a token, eight a threadgroup.
+kernel void moe_route(device const float* logits [[buffer(0)]], device uint* ids [[buffer(1)]], device float* weights [[buffer(2)]],
+                      constant MoEParams& p [[buffer(3)]], THREAD_1D) {
+    const uint m = tg * 8 + sg, E = p.E, T = p.T;
+    if (m >= uint(p.M)) {
+        return;
+    }
+    device const float* row = logits + ulong(m) * (E + 1);
+    uint id;
+    float weight;
+    choose(row, E, T, lane, id, weight);
+    if (lane < T) {
+        ids[m * T + lane] = id;
+        weights[m * (T + 1) + lane] = weight;
+    }
+    if (lane == 0) {
+        weights[m * (T + 1) + T] = sigmoid(row[E]);
+    }
+}
+
+// moe_gate_up: act [T*I + SI] = silu(G h) ⊙ (U h), h = x̂ ⊙ norm, for the chosen experts in order of rank and, as one more, the shared
+// expert. A set of lanes takes four rows of gate and the four of up that go with them, so that SwiGLU needs one exchange.
+// Each threadgroup's first simdgroup chooses the experts again from the router's logits, 257 numbers, rather than wait a
+// level for it; threadgroup 0 stores the choice for moe_down_add. Grid: sets, expert by expert.
+kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat* norm [[buffer(1)]], device const float* logits [[buffer(2)]],
+                        device uint* ids [[buffer(3)]], device float* weights [[buffer(4)]], device float* act [[buffer(5)]],
+                        WEIGHTS(0, 6, 7, 8), WEIGHTS(1, 9, 10, 11), WEIGHTS(2, 12, 13, 14), WEIGHTS(3, 15, 16, 17),
+                        constant MoEParams& p [[buffer(18)]], THREAD_1D) {
+    threadgroup float part[32 * 8];
+    threadgroup float squares[32];
+    threadgroup uint chosen[32];
+    const uint k = p.D, E = p.E, T = p.T, I = p.I, SI = p.SI;
+    const uint per_expert = ceil_div(I, 4), routed = T * per_expert;
+    const Place at = place_of(k, routed + ceil_div(SI, 4), tg, threads, tid);
+    Columns c;
+    float sq = 0.0f;
+    if (at.lane * 32 < k) {
+        load_columns(c, x + at.lane * 32);
+        sq = scale_columns(c, norm + at.lane * 32);
+        place<4>(c);
+    }
+    if (sg == 0) {
+        uint id;
+        float weight;
+        choose(logits, E, T, lane, id, weight);
+        chosen[lane] = id;
+        if (tg == 0 && lane < T) {
+            ids[lane] = id;
+            weights[lane] = weight;
+        }
+        if (tg == 0 && lane == 0) {
+            weights[T] = sigmoid(logits[E]);
+        }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    const bool shared = at.set >= routed;
+    const uint rank = shared ? T : at.set / per_expert;
+    const uint row0 = (shared ? at.set - routed : at.set % per_expert) * 4;
+    float acc[8];
+    if (at.lane * 32 < k) {
+        const uint e = chosen[shared ? 0 : rank];
+        four_rows<4>(acc, shared ? MATRIX_OF(2, SI) : stacked(MATRIX_OF(0, 0), e, I, k), k, row0, at.lane, c);
+        four_rows<4>(acc + 4, shared ? MATRIX_OF(3, SI) : stacked(MATRIX_OF(1, 0), e, I, k), k, row0, at.lane, c);
+    } else {
+        for (uint i = 0; i < 8; ++i) {
+            acc[i] = 0.0f;
+        }
+    }
+    float s = set_sum(acc, lane, at.lanes);
+    sq = lane_sum(sq, at.lanes);
+    if (at.lanes > SIMD) {
+        if (lane < 8) {
+            part[sg * 8 + lane] = s;
+        }
+        if (lane == 0) {
+            squares[sg] = sq;
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        s = wide_total(part, 8, lane & 7, sg, at.lanes);
+        sq = wide_total(squares, 1, 0, sg, at.lanes);
+    }
+    s *= precise::rsqrt(sq / float(k) + p.Eps);
+    const float up = simd_shuffle_xor(s, ushort(1)); // even lanes hold a gate row, their neighbours its up row
+    const uint r = set_row(lane);
+    if (at.lane < 8 && at.real && r < 4 && row0 + r < (shared ? SI : I)) {
+        act[(shared ? T * I : rank * I) + row0 + r] = silu(s) * up;
+    }
+}
+
+// moe_down_add: x [D] += sum over ranks of weights[r]·(down_r act_r) + weights[T]·(shared down act_T): one product with all chosen experts
+// side by side, T*I + SI columns. A threadgroup takes eight rows; a thread owns 32 columns of one expert, scaled by its weight.
+// Sums: within a simdgroup, then over the simdgroups in order.
+kernel void moe_down_add(device const float* act [[buffer(0)]], device const uint* ids [[buffer(1)]], device const float* weights [[buffer(2)]],
+                         device float* x [[buffer(3)]], WEIGHTS(0, 4, 5, 6), WEIGHTS(1, 7, 8, 9), constant MoEParams& p [[buffer(10)]], THREAD_1D) {
+    threadgroup float part[32 * 8];
+    const uint D = p.D, T = p.T, I = p.I, SI = p.SI;
+    const uint per_expert = I / 32, routed = T * per_expert, row0 = tg * 8;
+    float acc[8];
+    if (tid < routed + SI / 32) {
+        const bool shared = tid >= routed;
+        const uint rank = shared ? T : tid / per_expert;
+        const uint b = shared ? tid - routed : tid % per_expert, k = shared ? SI : I;
+        const float weight = weights[rank];
+        Columns c;
+        load_columns(c, act + tid * 32);
+        for (uint j = 0; j < 32; ++j) {
+            c.x[j] *= weight;
+        }
+        place<4>(c);
+        const Matrix m = shared ? MATRIX_OF(1, D) : stacked(MATRIX_OF(0, 0), ids[shared ? 0 : rank], D, I);
+        four_rows<4>(acc, m, k, row0, b, c);
+        four_rows<4>(acc + 4, m, k, row0 + 4, b, c);
+    } else {
+        for (uint i = 0; i < 8; ++i) {
+            acc[i] = 0.0f;
+        }
+    }
+    const float s = set_sum(acc, lane, SIMD);
+    if (lane < 8) {
+        part[sg * 8 + lane] = s;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const uint row = row0 + set_row(lane);
+    if (tid < 8 && row < D) {
+        float total = 0.0f;
+        for (uint i = 0; i < threads / SIMD; ++i) {
+            total += part[i * 8 + lane];
+        }
+        x[row] += total;
+    }
+}

@@ -1,0 +1,179 @@
+// The experts of a chunk: pairs of token and expert listed by expert, products over each expert's rows, combination.
+
+// moe_group: the pairs of a chunk (token*T + rank) by expert, in order of token: pairs [offsets[e], offsets[e+1]) of order chose e.
+// One simdgroup an expert: it counts the choices below and equal to its own, and then writes its pairs behind the former, each at its
+// place among the 32 that the lanes look at. So nothing is shared between experts and the order is always the same.
+kernel void moe_group(device const uint* ids [[buffer(0)]], device uint* order [[buffer(1)]], device uint* offsets [[buffer(2)]],
+                      constant MoEParams& p [[buffer(3)]], THREAD_1D) {
+    const uint e = tg * 8 + sg, pairs = p.M * p.T;
+    if (e >= uint(p.E)) {
+        return;
+    }
+    uint below = 0;
+    for (uint i = lane; i < pairs; i += SIMD) {
+        below += ids[i] < e ? 1u : 0u;
+    }
+    uint next = simd_sum(below);
+    if (lane == 0) {
+        offsets[e] = next;
+        if (e + 1 == uint(p.E)) {
+            offsets[e + 1] = pairs;
+        }
+    }
+    for (uint i0 = 0; i0 < pairs; i0 += SIMD) {
+        const uint i = i0 + lane;
+        const uint own = i < pairs && ids[min(i, pairs - 1)] == e ? 1u : 0u;
+        const uint before = simd_prefix_exclusive_sum(own);
+        if (own != 0) {
+            order[next + before] = i;
+        }
+        next += simd_sum(own);
+    }
+}
+
+// A tile of one expert's rows: rows [first, first+count) of "order", in a tile of height rows.
+struct ExpertTile {
+    uint e;
+    uint first;
+    uint count; // 0: beyond the last tile
+    uint height;
+};
+
+// The height of the tiles for n rows: the next power of two, 8 to 64.
+static inline uint tile_height(uint n) { return n <= 8 ? 8 : n <= 16 ? 16 : n <= 32 ? 32 : 64; }
+
+// Finds tile number t among all experts' tiles: each thread counts the tiles of some experts, prefix sums tell which thread's range
+// holds t. found and totals are threadgroup memory of 4 words each.
+static inline ExpertTile find_tile(device const uint* offsets, uint E, uint t, threadgroup uint* found, threadgroup uint* totals, uint tid, uint lane, uint sg) {
+    const uint per = ceil_div(E, 128), e0 = tid * per, e1 = min(e0 + per, E);
+    uint tiles = 0;
+    for (uint e = e0; e < e1; ++e) {
+        const uint n = offsets[e + 1] - offsets[e];
+        tiles += ceil_div(n, tile_height(n));
+    }
+    uint before = simd_prefix_exclusive_sum(tiles);
+    if (lane == SIMD - 1) {
+        totals[sg] = before + tiles;
+    }
+    if (tid < 4) {
+        found[tid] = 0;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint i = 0; i < sg; ++i) {
+        before += totals[i];
+    }
+    if (t >= before && t < before + tiles) {
+        for (uint e = e0; e < e1; ++e) {
+            const uint n = offsets[e + 1] - offsets[e], h = tile_height(n), own = ceil_div(n, h);
+            if (t >= before && t < before + own) {
+                const uint skip = (t - before) * h;
+                found[0] = e;
+                found[1] = offsets[e] + skip;
+                found[2] = min(h, n - skip);
+                found[3] = h;
+            }
+            before += own;
+        }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    return ExpertTile{found[0], found[1], found[2], found[3]};
+}
+
+template <uint BM>
+static inline void gate_up_tile(threadgroup float* mem, device const float* h, device const uint* order, device float* act, Matrix gate, Matrix up,
+                                ExpertTile t, uint n0, constant MoEParams& p, uint tid, uint sg) {
+    const uint K = p.D, I = p.I, r = tile_weight(tid);
+    TileRows rows;
+    for (uint j = 0; j < 4; ++j) {
+        rows.x[j] = h + ulong(order[t.first + min(tile_row(tid, j), t.count - 1)] / p.T) * K;
+    }
+    const Matrix w = stacked(r < 32 ? gate : up, t.e, I, K);
+    multiply_tile<BM, 4>(mem, rows, row_of(w, n0 + r % 32, K, 4), K, tid, sg);
+    for (uint i = tid; i < t.count * 32; i += 128) {
+        const uint m = i / 32, c = i % 32;
+        if (n0 + c < I) {
+            act[ulong(t.first + m) * I + n0 + c] = silu(mem[m * RESULT_LD + c]) * mem[m * RESULT_LD + 32 + c];
+        }
+    }
+}
+
+// moe_gate_up_grouped: act[i] [I] = silu(G_e h) ⊙ (U_e h) for pair order[i] of expert e; rows of h are gathered through the index. A tile is
+// 32 columns of gate beside the same of up. Grid: tiles of columns, by tiles of rows: as many as the chunk can have; those
+// beyond the last end at once.
+kernel void moe_gate_up_grouped(device const float* h [[buffer(0)]], device const uint* order [[buffer(1)]], device const uint* offsets [[buffer(2)]],
+                                device float* act [[buffer(3)]], WEIGHTS(0, 4, 5, 6), WEIGHTS(1, 7, 8, 9), constant MoEParams& p [[buffer(10)]],
+                                threadgroup float* mem [[threadgroup(0)]], THREAD_2D) {
+    threadgroup uint found[4];
+    threadgroup uint totals[4];
+    const ExpertTile t = find_tile(offsets, p.E, tg.y, found, totals, tid, lane, sg);
+    if (t.count == 0) {
+        return;
+    }
+    const Matrix gate = MATRIX_OF(0, p.I), up = MATRIX_OF(1, p.I);
+    if (t.height == 8) {
+        gate_up_tile<8>(mem, h, order, act, gate, up, t, tg.x * 32, p, tid, sg);
+    } else if (t.height == 16) {
+        gate_up_tile<16>(mem, h, order, act, gate, up, t, tg.x * 32, p, tid, sg);
+    } else if (t.height == 32) {
+        gate_up_tile<32>(mem, h, order, act, gate, up, t, tg.x * 32, p, tid, sg);
+    } else {
+        gate_up_tile<64>(mem, h, order, act, gate, up, t, tg.x * 32, p, tid, sg);
+    }
+}
+
+template <uint BM>
+static inline void down_tile(threadgroup float* mem, device const float* act, device const uint* order, device float* y, Matrix down, ExpertTile t,
+                             uint n0, constant MoEParams& p, uint tid, uint sg) {
+    const uint K = p.I, D = p.D;
+    TileRows rows;
+    for (uint j = 0; j < 4; ++j) {
+        rows.x[j] = act + ulong(t.first + min(tile_row(tid, j), t.count - 1)) * K;
+    }
+    multiply_tile<BM, 4>(mem, rows, row_of(stacked(down, t.e, D, K), n0 + tile_weight(tid), K, 4), K, tid, sg);
+    for (uint i = tid; i < t.count * TILE_COLS; i += 128) {
+        const uint m = i / TILE_COLS, c = i % TILE_COLS;
+        if (n0 + c < D) {
+            y[ulong(order[t.first + m]) * D + n0 + c] = mem[m * RESULT_LD + c];
+        }
+    }
+}
+
+// moe_down_grouped: y[pair] [D] = W_e act[i] for pair order[i]: stored by pair, so that moe_combine adds in order of rank. Grid as
+// moe_gate_up_grouped, 64 columns a tile.
+kernel void moe_down_grouped(device const float* act [[buffer(0)]], device const uint* order [[buffer(1)]], device const uint* offsets [[buffer(2)]],
+                             device float* y [[buffer(3)]], WEIGHTS(0, 4, 5, 6), constant MoEParams& p [[buffer(7)]],
+                             threadgroup float* mem [[threadgroup(0)]], THREAD_2D) {
+    threadgroup uint found[4];
+    threadgroup uint totals[4];
+    const ExpertTile t = find_tile(offsets, p.E, tg.y, found, totals, tid, lane, sg);
+    if (t.count == 0) {
+        return;
+    }
+    const Matrix down = MATRIX_OF(0, p.D);
+    if (t.height == 8) {
+        down_tile<8>(mem, act, order, y, down, t, tg.x * TILE_COLS, p, tid, sg);
+    } else if (t.height == 16) {
+        down_tile<16>(mem, act, order, y, down, t, tg.x * TILE_COLS, p, tid, sg);
+    } else if (t.height == 32) {
+        down_tile<32>(mem, act, order, y, down, t, tg.x * TILE_COLS, p, tid, sg);
+    } else {
+        down_tile<64>(mem, act, order, y, down, t, tg.x * TILE_COLS, p, tid, sg);
+    }
+}
+
+// moe_combine: x[m] [D] += sum over ranks of weights[m, r]·y[m, r] + weights[m, T]·shared[m]. A thread takes four columns of one token.
+kernel void moe_combine(device const float* y [[buffer(0)]], device const float* shared [[buffer(1)]], device const float* weights [[buffer(2)]],
+                        device float* x [[buffer(3)]], constant MoEParams& p [[buffer(4)]], THREAD_2D) {
+    const uint i = (tg.x * threads.x + tid) * 4, m = tg.y, D = p.D, T = p.T;
+    if (i >= D) {
+        return;
+    }
+    device const float* w = weights + m * (T + 1);
+    float4 sum = float4(0.0f);
+    for (uint r = 0; r < T; ++r) {
+        sum += w[r] * *(device const float4*)(y + (ulong(m) * T + r) * D + i);
+    }
+    sum += w[T] * *(device const float4*)(shared + ulong(m) * D + i);
+    device float4* out = (device float4*)(x + ulong(m) * D + i);
+    *out += sum;
+}
