@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"pond/app"
 	"pond/inference/checkpoint/adopt"
-	"pond/inference/checkpoint/disk"
 	"pond/inference/checkpoint/manifest"
 	"pond/inference/checkpoint/store"
 )
@@ -148,31 +147,15 @@ func (a adoption) listMissing(indent string, missing []adopt.Lack) {
 	}
 }
 
-func (a adoption) run(ctx context.Context) (err error) {
+func (a adoption) run(ctx context.Context) error {
 	found, err := a.search()
 	if err != nil {
 		return err
 	}
 	c, dir := found[0], a.store.Dir(a.model.ID)
-	if _, err := a.store.Status(a.model); err != nil { // the drive with the models may not be connected
-		return storeError(err)
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	release, err := disk.Lock(dir)
-	if err != nil {
-		return storeError(err)
-	}
-	defer func() { err = errors.Join(err, release()) }()
-
 	fmt.Fprintf(a.s.out, "%s  %s\n", c.Tool, c.Dir)
 	show := &pulling{out: a.s.err, terminal: isTerminal(a.s.err), now: time.Now, total: c.Bytes()}
-	out, err := adopt.Run(ctx, adopt.Job{
-		Dir: dir, Candidate: c, Mode: a.mode,
-		Report: func(p adopt.Progress) { show.verifying(p.Done, p.Total) },
-		Done:   func(f manifest.File) error { return store.Note(dir, a.model, f) },
-	})
+	out, err := app.Adopt(ctx, a.store, a.model, c, a.mode, func(p adopt.Progress) { show.verifying(p.Done, p.Total) })
 	show.clear()
 	for _, f := range out.Adopted {
 		fmt.Fprintf(a.s.out, "  verified  %s (%s)\n", f.Name, f.How)
@@ -194,7 +177,7 @@ func (a adoption) run(ctx context.Context) (err error) {
 	for _, r := range out.Rejected {
 		fmt.Fprintf(a.s.out, "  rejected  %s\n", r.Error())
 	}
-	missing := stillMissing(dir, out.Missing)
+	missing := out.Missing
 	a.listMissing("  ", missing)
 	status := store.LookAt(dir, a.model)
 	switch {
@@ -207,17 +190,6 @@ func (a adoption) run(ctx context.Context) (err error) {
 		return &exitError{exitNoModel, fmt.Errorf("model %s: %d files are missing; pond pull downloads them", a.model.ID, len(missing))}
 	}
 	return &exitError{exitNoModel, fmt.Errorf("model %s: %s; pond verify reads the files that were there before", a.model.ID, status.Line())}
-}
-
-// stillMissing leaves out what Pond's folder has from before.
-func stillMissing(dir string, missing []adopt.Lack) []adopt.Lack {
-	var out []adopt.Lack
-	for _, l := range missing {
-		if info, err := os.Stat(filepath.Join(dir, l.Name)); err != nil || info.Size() != l.Bytes {
-			out = append(out, l)
-		}
-	}
-	return out
 }
 
 // gigabytes writes the size of files, decimal as stores of models do.

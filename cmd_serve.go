@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"pond/app"
+	"pond/app/settings"
+	"pond/assets"
 )
 
 // keyVariable holds the API key where a flag would show it to everyone who lists processes.
@@ -97,6 +99,14 @@ func defaultConfig(s streams) (app.Config, error) {
 	config, err := f.config(s)
 	config.APIKey = os.Getenv(keyVariable)
 	return config, err
+}
+
+// defaultHome is what the window looks after.
+func defaultHome(s streams) (app.Home, error) {
+	var f engineFlags
+	f.executor = "auto"
+	executor, err := f.chosenExecutor()
+	return app.Home{Paths: settings.DefaultPaths(), Demo: assets.Demo(), Known: s.known(), Tools: toolEnvironment(), Executor: executor}, err
 }
 
 // serveHeadless is pond without a command where there is no window; why says so.

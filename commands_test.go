@@ -82,7 +82,9 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 
 // scriptSettings: settings ADDRESS MODEL writes the user's settings.
 func scriptSettings(ts *testscript.TestScript, _ bool, args []string) {
-	ts.Check(settings.Settings{Address: args[0], Model: args[1]}.Save(ts.MkAbs("config/pond/settings.json")))
+	s := settings.Default()
+	s.Address, s.Model = args[0], args[1]
+	ts.Check(s.Save(ts.MkAbs("config/pond/settings.json")))
 }
 
 // scriptTinyModel: tinymodel DIR writes the golden tiny model.

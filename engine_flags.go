@@ -45,14 +45,9 @@ func (f *engineFlags) config(s streams) (app.Config, error) {
 	if err != nil {
 		return app.Config{}, err
 	}
-	executor, err := inference.ParseExecutor(f.executor)
+	executor, err := f.chosenExecutor()
 	if err != nil {
-		return app.Config{}, &exitError{exitUsage, err}
-	}
-	for _, e := range app.Executors(app.ThisMachine()) {
-		if e.Name == f.executor && !e.Available {
-			return app.Config{}, &exitError{exitExecutor, errors.New("executor " + e.Name + ": " + e.Why)}
-		}
+		return app.Config{}, err
 	}
 	if f.context < 0 || f.context == 0 && f.cmd != nil && f.cmd.Flags().Changed("context") {
 		return app.Config{}, usageError("--context: got %d tokens, want at least 1", f.context)
@@ -67,6 +62,20 @@ func (f *engineFlags) config(s streams) (app.Config, error) {
 		config.Logger = slog.New(slog.NewTextHandler(s.err, nil))
 	}
 	return config, nil
+}
+
+// chosenExecutor is what the flags want to compute with, if it runs here.
+func (f *engineFlags) chosenExecutor() (inference.Executor, error) {
+	executor, err := inference.ParseExecutor(f.executor)
+	if err != nil {
+		return executor, &exitError{exitUsage, err}
+	}
+	for _, e := range app.Executors(app.ThisMachine()) {
+		if e.Name == f.executor && !e.Available {
+			return executor, &exitError{exitExecutor, errors.New("executor " + e.Name + ": " + e.Why)}
+		}
+	}
+	return executor, nil
 }
 
 // open loads the model that the flags name.

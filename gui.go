@@ -26,11 +26,15 @@ func runDefault(ctx context.Context, s streams) error {
 	if runtime.GOOS != "darwin" && os.Getenv("DISPLAY") == "" {
 		return serveHeadless(ctx, s, "there is no screen here")
 	}
-	config, err := defaultConfig(s)
+	home, err := defaultHome(s)
 	if err != nil {
 		return err
 	}
-	return runWindow(ctx, app.New(config))
+	p, err := app.Open(home)
+	if err != nil {
+		return err
+	}
+	return runWindow(ctx, p)
 }
 
 // runWindow shows Pond until the user quits. Everything that Fyne owns is touched on its thread only; the engine and the endpoint
@@ -44,18 +48,19 @@ func runWindow(ctx context.Context, p *app.Pond) error {
 	var u *ui.UI
 	controls := ui.Controls{
 		Do: func(action app.Action) {
+			if p.Do(ctx, action) {
+				return
+			}
 			switch action {
-			case app.Start:
-				go p.Start(ctx) // its outcome is a state
-			case app.Stop:
-				go p.Stop()
-			case app.CopyEndpoint:
-				a.Clipboard().SetContent(p.State().Endpoint())
-			case app.OpenWindow:
-				u.Show()
+			case app.CopyDiagnostics:
+				a.Clipboard().SetContent(p.CopyDiagnostics())
 			case app.Quit:
 				u.End()
 				a.Quit()
+			case app.CopyEndpoint, app.CopyCurl, app.CopyPython, app.CopyJavaScript, app.CopyEnvironment:
+				a.Clipboard().SetContent(p.State().Snippet(action))
+			default:
+				u.Show()
 			}
 		},
 		Ask: func(ctx context.Context, question string, emit func(string), done func(error)) {
@@ -70,7 +75,9 @@ func runWindow(ctx context.Context, p *app.Pond) error {
 	}
 	a.Lifecycle().SetOnStarted(func() {
 		u.Show()
-		go p.Start(ctx)
+		if p.Settings().StartServing {
+			p.Do(ctx, app.Start)
+		}
 	})
 	watched := make(chan struct{})
 	go func() {
@@ -92,6 +99,6 @@ func runWindow(ctx context.Context, p *app.Pond) error {
 	u.End()
 	cancel()
 	<-watched
-	p.Stop()
+	p.Close()
 	return nil
 }

@@ -17,14 +17,16 @@ type ExecutorStatus struct {
 
 // Executors says which of the engine's executors this build can run on a machine.
 func Executors(m Machine) []ExecutorStatus {
-	metal := ExecutorStatus{Name: string(inference.Metal), Why: "this version of Pond has no Metal kernels"}
-	if m.OS != "darwin" || m.Arch != "arm64" {
-		metal.Why = "it needs a Mac with Apple Silicon"
+	status := func(x inference.Executor, how string) ExecutorStatus {
+		if err := inference.Available(x); err != nil {
+			return ExecutorStatus{string(x), false, err.Error()}
+		}
+		return ExecutorStatus{string(x), true, how}
 	}
 	return []ExecutorStatus{
-		{string(inference.Host), true, fmt.Sprintf("plain Go on %d threads", m.Threads)},
-		metal,
-		{string(inference.Standin), false, "this version of Pond does not have it"},
+		status(inference.Host, fmt.Sprintf("plain Go on %d threads", m.Threads)),
+		status(inference.Metal, "the GPU of this Mac"),
+		status(inference.Standin, "Metal on the processor, for tests: slow"),
 	}
 }
 

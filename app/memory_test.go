@@ -78,7 +78,7 @@ func TestGateTells(t *testing.T) {
 	if s := reach(t, p, Running); s.Memory != "swap grew by 679 MB while it was loaded" {
 		t.Errorf("got %q", s.Memory)
 	}
-	p.pressed(memgate.Critical)
+	p.tell(Pressed{memgate.Critical})
 	if s := p.State(); s.Pressure != memgate.Critical {
 		t.Errorf("got %+v", s)
 	}

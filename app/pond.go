@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
+	"pond/app/settings"
 	"pond/inference"
 	"pond/inference/chat"
 	"pond/inference/memgate"
@@ -39,12 +41,18 @@ func (e *OpenError) Unwrap() error { return e.Err }
 
 // AddressError says that the endpoint cannot be served where it was asked for: the port is taken, the address is not this
 // machine's, or it is open to others without a key.
-type AddressError struct{ Err error }
+type AddressError struct {
+	Err    error
+	Holder string // the program that has the port, where it is known
+}
 
 // Error says all that is missing at once, and how to give it.
 func (e *AddressError) Error() string {
 	var beyond *server.BeyondLoopbackError
 	if !errors.As(e.Err, &beyond) {
+		if e.Holder != "" {
+			return e.Err.Error() + "; " + e.Holder + " has it"
+		}
 		return e.Err.Error()
 	}
 	var how []string
@@ -95,28 +103,53 @@ func (c Config) open(ctx context.Context) (*inference.Engine, memgate.Loaded, er
 	return e, loaded, nil
 }
 
-// Pond is the running product: at most one loaded model and one endpoint, and the State that tells of them.
+// Pond is the running product: at most one loaded model and one endpoint, at most one job on the model's files, and the State that tells of
+// them.
 //
-//   - Start and Stop may be called from any goroutine, in any order; the last one asked for wins.
+//   - Its methods may be called from any goroutine, in any order; the last of Start and Stop wins. Those that take long work on goroutines of
+//     their own, and their outcome is a state, except for Start, Stop and Close, which wait.
 //   - The engine lives exactly as long as its endpoint serves: nothing asks an engine that is closed.
+//   - Every change of state goes through happen, under mu.
 type Pond struct {
-	config Config
+	home *Home // nil: config is all there is
 
-	mu      sync.Mutex // protects all below
-	state   State
-	changed chan struct{} // closed and replaced at every change of state
-	engine  *inference.Engine
-	cancel  context.CancelFunc // ends the run; nil when none is
-	done    chan struct{}      // closed when the run has ended
+	mu       sync.Mutex // protects all below
+	config   Config     // of the next run
+	settings settings.Settings
+	state    State
+	changed  chan struct{} // closed and replaced at every change of state
+	engine   *inference.Engine
+	cancel   context.CancelFunc // ends the run; nil when none is
+	done     chan struct{}      // closed when the run has ended
+	rest     chan struct{}      // asks the run to let the model go; nil when none is
+	wake     chan struct{}      // asks it to load the model again
+	worked   time.Time          // when there was work last
+	job      *running           // what is done to the model's files; nil: nothing
+	release  context.CancelFunc // ends the wait of a pause; nil: there is none
+	closed   bool
 }
 
-// New makes a stopped Pond.
+// New makes a stopped Pond that runs one configuration.
 func New(c Config) *Pond {
 	return &Pond{
 		config:  c,
-		state:   State{Model: c.Model.ID, Address: c.Address, NeedsKey: c.APIKey != ""},
+		state:   State{Model: c.Model.ID, Ready: true, Address: c.Address, NeedsKey: c.APIKey != ""},
 		changed: make(chan struct{}),
 	}
+}
+
+// Open makes a stopped Pond of the user's settings and models. Settings that cannot be read are an error that names the file.
+func Open(h Home) (*Pond, error) {
+	if h.Now == nil {
+		h.Now = time.Now
+	}
+	chosen, err := settings.Load(h.Paths.File)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pond{home: &h, settings: chosen, changed: make(chan struct{})}
+	p.Look()
+	return p, nil
 }
 
 // State is the present snapshot.
@@ -149,21 +182,41 @@ func (p *Pond) happen(e Event) {
 	p.changed = make(chan struct{})
 }
 
+// tell makes an event the next state.
+func (p *Pond) tell(e Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.happen(e)
+}
+
+func (p *Pond) now() time.Time {
+	if p.home != nil {
+		return p.home.Now()
+	}
+	return time.Now()
+}
+
 // Start loads the model and serves until ctx is done or Stop is called, and returns how that ended: nil when it was asked to
 // end. Where Pond runs already it returns at once.
-func (p *Pond) Start(ctx context.Context) error {
+func (p *Pond) Start(ctx context.Context) error { return p.start(ctx, false) }
+
+// start is Start; anyway loads against the memory gate.
+func (p *Pond) start(ctx context.Context, anyway bool) error {
 	p.mu.Lock()
-	if p.cancel != nil {
+	if p.cancel != nil || p.closed {
 		p.mu.Unlock()
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	p.cancel, p.done = cancel, done
-	p.happen(LoadStarted{Model: p.config.Model.ID, Address: p.config.Address, NeedsKey: p.config.APIKey != ""})
 	p.mu.Unlock()
 
-	err := p.serve(ctx)
+	config, err := p.configure(anyway)
+	if err == nil {
+		p.tell(LoadStarted{Model: config.Model.ID, Address: config.Address, NeedsKey: config.APIKey != ""})
+		err = p.serve(ctx, config)
+	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil // asked to end while loading
 	}
@@ -172,6 +225,9 @@ func (p *Pond) Start(ctx context.Context) error {
 	defer p.mu.Unlock()
 	p.cancel = nil
 	if err != nil {
+		if l := config.Logger; l != nil {
+			l.Error("the run ended", "error", err)
+		}
 		p.happen(Failure{err})
 	} else {
 		p.happen(Halted{})
@@ -180,59 +236,22 @@ func (p *Pond) Start(ctx context.Context) error {
 	return err
 }
 
-// serve is one run, from loading to closing.
-func (p *Pond) serve(ctx context.Context) (err error) {
-	options := server.Options{
-		Addr: p.config.Address, APIKey: p.config.APIKey, AllowedHosts: p.config.AllowedHosts, Logger: p.config.Logger, Version: Version,
-	}
-	if err := server.Check(options); err != nil { // said now, not after 20 GB have been read
-		return &AddressError{err}
-	}
-	engine, loaded, err := p.config.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
-	options.Engine = engine
-	s, err := server.New(options)
-	if err != nil {
-		return &AddressError{err}
-	}
-	base, err := s.Listen()
-	if err != nil {
-		return &AddressError{err}
-	}
-	info := engine.Info()
+// configure is the configuration of the next run.
+func (p *Pond) configure(anyway bool) (Config, error) {
 	p.mu.Lock()
-	p.engine = engine
-	p.happen(Served{Address: strings.TrimPrefix(base, "http://"), Executor: info.Executor, ContextTokens: info.ContextTokens, Memory: loadedLine(loaded)})
+	config, chosen := p.config, p.settings
 	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		p.engine = nil
-		p.mu.Unlock()
-	}()
-	watching, enough := context.WithCancel(ctx)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		memgate.Watch(watching, pressureInterval, memgate.CurrentPressure, p.pressed)
-	}()
-	defer func() { enough(); <-watched }()
-	return s.Serve(ctx)
-}
-
-// pressed tells that memory became short, or is no longer.
-func (p *Pond) pressed(level memgate.Pressure) {
-	if p.config.Logger != nil {
-		p.config.Logger.Warn("memory pressure", "level", level.String())
+	if p.home == nil {
+		return config, nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.happen(Pressed{level})
+	model, _, err := p.home.pick(chosen)
+	config = p.home.config(chosen, model)
+	config.Anyway = anyway
+	return config, err
 }
 
-// Stop ends the run, if there is one, and waits until everything is closed.
+// Stop ends the run, if there is one, and waits until everything is closed: no new connections, a moment for running answers to finish, and
+// then an error event for those that have not.
 func (p *Pond) Stop() {
 	p.mu.Lock()
 	cancel, done := p.cancel, p.done
@@ -244,16 +263,64 @@ func (p *Pond) Stop() {
 	<-done
 }
 
+// Close ends the run and the job for good. A download can be taken up by the next Pond.
+func (p *Pond) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.endJob()
+	p.Stop()
+}
+
+// Engine is the loaded model, for the chat window, which shares the server's queue; nil while none is loaded. An engine that is let go ends
+// its answers with inference.ErrClosed.
+func (p *Pond) Engine() *inference.Engine {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.engine
+}
+
+// Chat asks the loaded model for the next turn, in the server's queue; a model that rests is loaded first.
+func (p *Pond) Chat(ctx context.Context, r inference.ChatRequest) (*inference.Answer, error) {
+	engine, err := p.awake(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Chat(ctx, r)
+}
+
+// awake is the engine, loaded again where it rested.
+func (p *Pond) awake(ctx context.Context) (*inference.Engine, error) {
+	for {
+		p.mu.Lock()
+		engine, changed, s := p.engine, p.changed, p.state
+		if engine == nil && s.Unloaded && p.wake != nil {
+			select {
+			case p.wake <- struct{}{}:
+			default: // it was asked already
+			}
+		}
+		p.mu.Unlock()
+		switch {
+		case engine != nil:
+			return engine, nil
+		case s.Phase == Failed:
+			return nil, errors.New(s.Failure)
+		case s.Phase != Loading && !s.Unloaded:
+			return nil, errors.New("nothing is loaded")
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
 // Ask answers one question with thinking off; emit takes the text as it comes.
 func (p *Pond) Ask(ctx context.Context, question string, emit func(text string)) error {
-	p.mu.Lock()
-	engine := p.engine
-	p.mu.Unlock()
-	if engine == nil {
-		return errors.New("nothing is loaded")
-	}
 	off := false
-	answer, err := engine.Chat(ctx, inference.ChatRequest{Conversation: chat.Conversation{
+	answer, err := p.Chat(ctx, inference.ChatRequest{Conversation: chat.Conversation{
 		Messages: []chat.Message{{Role: "user", Content: chat.TextContent(question)}}, Thinking: &off,
 	}})
 	if err != nil {

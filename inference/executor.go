@@ -2,20 +2,22 @@ package inference
 
 import "fmt"
 
-// unknownExecutor is the error for a name that no build knows, or that this one was made without.
-func unknownExecutor(x Executor) error {
-	if x == Standin {
-		return fmt.Errorf("executor %s: this version of Pond does not have it, want auto or host", x)
-	}
-	return fmt.Errorf("executor: got %q, want auto, host, metal or standin", x)
-}
-
 // ParseExecutor reads an executor's name.
 func ParseExecutor(s string) (Executor, error) {
 	switch x := Executor(s); x {
 	case Auto, Host, Metal, Standin:
 		return x, nil
-	default:
-		return "", unknownExecutor(x)
 	}
+	return "", fmt.Errorf("executor: got %q, want auto, host, metal or standin", s)
+}
+
+// Available says why an executor does not run on this machine or in this build; nil when it does. It opens nothing.
+func Available(x Executor) error {
+	if x == "" {
+		x = Auto
+	}
+	if _, err := ParseExecutor(string(x)); err != nil {
+		return err
+	}
+	return available(x)
 }

@@ -2,26 +2,58 @@ package inference
 
 import (
 	"errors"
+	"fmt"
+	"runtime"
 
 	"pond/inference/memgate"
 	"pond/metal"
+	"pond/metal/gpu"
 	"pond/metal/host"
+	"pond/metal/mtl"
 )
 
-// openDevice is the only choice of device.
-func openDevice(x Executor, threads int) (metal.Device, error) {
-	switch x {
-	case "", Auto, Host:
-		return host.Open(threads), nil
-	case Metal:
-		return nil, errors.New("executor metal: this version of Pond has no Metal kernels; it computes with the host executor")
+// chosen is the executor that auto stands for: the GPU of an Apple chip, the processor of an Intel Mac.
+func chosen(x Executor) Executor {
+	if x == "" || x == Auto {
+		if runtime.GOARCH == "arm64" {
+			return Metal
+		}
+		return Host
 	}
-	return nil, unknownExecutor(x)
+	return x
 }
 
-// placementOf says what becomes of the weights.
+// available says why an executor does not run here.
+func available(x Executor) error {
+	switch chosen(x) {
+	case Metal:
+		if runtime.GOARCH != "arm64" {
+			return errors.New("it needs a Mac with Apple Silicon")
+		}
+	case Standin:
+		return errors.New("it plays Metal where there is none; a Mac has its own")
+	}
+	return nil
+}
+
+// openDevice is the only choice of device. A GPU that does not open is an error, never the processor instead.
+func openDevice(x Executor, threads int) (metal.Device, error) {
+	if err := Available(x); err != nil {
+		return nil, fmt.Errorf("executor %s: %w", x, err)
+	}
+	if chosen(x) == Host {
+		return host.Open(threads), nil
+	}
+	rt, err := mtl.Load("")
+	if err != nil {
+		return nil, err
+	}
+	return gpu.Open(rt, gpu.Options{})
+}
+
+// placementOf says what becomes of the weights: the GPU's copy cannot be evicted.
 func placementOf(x Executor) memgate.Placement {
-	if x == Metal {
+	if chosen(x) == Metal {
 		return memgate.Wired
 	}
 	return memgate.Mapped

@@ -1,10 +1,13 @@
 // Package metal is what the engine knows of a device: buffers, bound dispatches in levels, and running them. It holds value
 // types and one small interface; it imports no binding and no unsafe.
 //
-// The kernels themselves are package metal/kernels; metal/host runs them as Go functions on any machine.
+// The kernels themselves are package metal/kernels; metal/host runs them as Go functions on any machine, metal/gpu through Metal.
 package metal
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // Device runs compiled passes. It is not safe for concurrent use: one goroutine owns it (package inference's worker).
 type Device interface {
@@ -19,7 +22,7 @@ type Device interface {
 	Compile(p Program) (Pass, error)
 	// Run executes a pass and waits for it.
 	Run(p Pass, o RunOptions) error
-	// Close releases the device; buffers and passes die with it.
+	// Close releases the device; buffers and passes die with it. A second call does nothing.
 	Close() error
 }
 
@@ -65,4 +68,7 @@ type RunOptions struct {
 	// Shuffle runs the dispatches of a level, and the work items of a dispatch, in a random order: a missing dependency shows
 	// as a changed bit.
 	Shuffle *rand.Rand
+	// Timed is called after each dispatch with the time that the device spent on it. Dispatches then run one by one, so that their sum is more
+	// than a pass takes.
+	Timed func(level int, d Dispatch, took time.Duration)
 }

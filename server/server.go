@@ -47,6 +47,7 @@ type Options struct {
 	Logger         *slog.Logger      // nil discards
 	BodyLimit      int64             // bytes; 0 is DefaultBodyLimit
 	Heartbeat      time.Duration     // longest silence in a stream; 0 is DefaultHeartbeat
+	Listener       net.Listener      // listens at Addr already; nil: Listen takes the port
 	Version        string            // of Pond, for /health and system_fingerprint
 	ModelHash      string            // of the model's files, for system_fingerprint; "" when nobody knows it
 }
@@ -173,9 +174,11 @@ func listen(addr string) (net.Listener, error) {
 
 // Listen takes the port and returns the base URL, such as http://127.0.0.1:11535. A taken port is a *PortError.
 func (s *Server) Listen() (string, error) {
-	l, err := listen(s.options.Addr)
-	if err != nil {
-		return "", err
+	l, err := s.options.Listener, error(nil)
+	if l == nil {
+		if l, err = listen(s.options.Addr); err != nil {
+			return "", err
+		}
 	}
 	s.listener = l
 	return "http://" + l.Addr().String(), nil

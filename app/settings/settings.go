@@ -1,10 +1,12 @@
 // Package settings is what a user chooses and Pond remembers: a few typed values in one JSON file, checked on the way in and
 // out and saved whole or not at all, and the places where Pond keeps its files.
 //
-// It knows no engine and no window. Start with Settings.
+// It knows no engine and no window. Start with Settings; fields.go says of each value what a person should know of it, and is what a
+// settings window draws.
 package settings
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,76 +18,119 @@ import (
 	"strconv"
 )
 
-// DefaultAddress is where the endpoint listens unless the user says otherwise: loopback only.
-const DefaultAddress = "127.0.0.1:11535"
+// Rules of the file:
+//
+//   - A value that is the default is not written: a later version may have a better default.
+//   - A key that this version does not know is written back as it came.
+//   - A file that cannot be understood is an error that names it, and is left alone.
 
-// Settings are the user's choices. The zero value of a field means that the user chose nothing.
+// DefaultPort is where the endpoint listens unless the user says otherwise, on loopback alone; DefaultAddress is both.
+const (
+	DefaultPort    = 11535
+	DefaultAddress = "127.0.0.1:11535"
+)
+
+// Battery is what becomes of the work when the machine runs on its battery.
+type Battery string
+
+// The choices of Battery.
+const (
+	BatteryGoOn  Battery = "go-on"
+	BatteryPause Battery = "pause" // new work waits until there is power
+	BatteryStop  Battery = "stop"  // the model is let go
+)
+
+// Settings are the user's choices. Default has a value for each; copy it, or use Field.With, rather than make one of nothing.
 type Settings struct {
-	Address string // host:port of the endpoint; empty means DefaultAddress
-	Model   string // model id or folder; empty means the built-in demo model
+	Model         string // model id or folder; empty: the best one that this machine can run
+	ModelsDir     string // folder of installed models, absolute; empty: Pond's own
+	ContextTokens int    // longest conversation; 0: what the memory allows
+	IdleMinutes   int    // the model is let go after so long without work; 0: never
+
+	Address string // host:port, instead of Port and LAN; for those who edit the file
+	Port    int
+	Key     string   // API key; empty: none is asked for
+	LAN     bool     // other machines may connect; needs Key
+	Hosts   []string // further names by which other machines call this one
+
+	StartServing  bool // load the model and serve when Pond is opened
+	OnBattery     Battery
+	Notifications bool
+
+	Temperature   *float64 // nil: the model card's, by thinking mode; likewise the next three
+	TopP          *float64
+	TopK          *int
+	MaxTokens     int // longest answer; 0: what the context leaves
+	HideThinking  bool
+	NoThinking    bool // the chat window answers at once
+	SystemPrompt  string
+	CmdEnterSends bool // Return breaks the line, and Command-Return (Control-Return) sends
 
 	unknown map[string]json.RawMessage // keys of a newer version, written back as they came
 }
 
-const (
-	keyAddress = "address"
-	keyModel   = "model"
-)
+// Default is what holds until the user chooses.
+func Default() Settings {
+	return Settings{Port: DefaultPort, OnBattery: BatteryGoOn, Notifications: true}
+}
 
-// ListenAddress is Address, or the default.
+// ListenAddress is where the endpoint listens.
 func (s Settings) ListenAddress() string {
-	if s.Address == "" {
-		return DefaultAddress
+	switch {
+	case s.Address != "":
+		return s.Address
+	case s.LAN:
+		return net.JoinHostPort("0.0.0.0", strconv.Itoa(s.Port))
 	}
-	return s.Address
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port))
 }
 
 // Validate checks every value; the error names the key.
 func (s Settings) Validate() error {
-	if s.Address == "" {
-		return nil
+	for _, f := range Fields() {
+		if err := f.check(s); err != nil {
+			return fmt.Errorf("%s: %w", f.Key, err)
+		}
 	}
-	_, port, err := net.SplitHostPort(s.Address)
-	if err != nil {
-		return fmt.Errorf("%s: got %q, want host:port such as %s", keyAddress, s.Address, DefaultAddress)
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return fmt.Errorf("%s: got port %q, want 0 to 65535", keyAddress, port)
+	if s.LAN && s.Key == "" {
+		return errors.New("lan: got no api_key, want one: without it anybody on the network could use the model")
 	}
 	return nil
 }
 
-// Load reads a settings file. A file that does not exist is a user who chose nothing; a file that cannot be understood is an
-// error that names it, and is left alone.
+// Load reads a settings file. A file that does not exist is a user who chose nothing.
 func Load(file string) (Settings, error) {
+	s := Default()
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Settings{}, nil
+		return s, nil
 	}
 	if err != nil {
-		return Settings{}, fmt.Errorf("settings: %w", err)
+		return Default(), fmt.Errorf("settings: %w", err)
 	}
 	keys := map[string]json.RawMessage{}
 	if err := json.Unmarshal(text, &keys); err != nil {
-		return Settings{}, fmt.Errorf("settings: %s: %w", file, err)
+		return Default(), fmt.Errorf("settings: %s: %w", file, err)
 	}
-	var s Settings
-	for key, field := range map[string]*string{keyAddress: &s.Address, keyModel: &s.Model} {
-		if raw, ok := keys[key]; ok {
-			if err := json.Unmarshal(raw, field); err != nil {
-				return Settings{}, fmt.Errorf("settings: %s: %s: got %s, want a string", file, key, raw)
-			}
-			delete(keys, key)
+	for _, f := range Fields() {
+		raw, ok := keys[f.Key]
+		if !ok {
+			continue
+		}
+		delete(keys, f.Key)
+		if json.Unmarshal(raw, f.at(&s)) != nil {
+			return Default(), fmt.Errorf("settings: %s: %s: got %s, want %s", file, f.Key, raw, f.wants())
 		}
 	}
 	s.unknown = keys
 	if err := s.Validate(); err != nil {
-		return Settings{}, fmt.Errorf("settings: %s: %w", file, err)
+		return Default(), fmt.Errorf("settings: %s: %w", file, err)
 	}
 	return s, nil
 }
 
-// Save writes the settings beside their place and renames: after a crash the file holds the old choices or the new ones.
+// Save writes the settings beside their place and renames: after a crash the file holds the old choices or the new ones. The file is the
+// user's alone to read, because it may hold a key.
 func (s Settings) Save(file string) error {
 	if err := s.Validate(); err != nil {
 		return fmt.Errorf("settings: %w", err)
@@ -94,13 +139,18 @@ func (s Settings) Save(file string) error {
 	if keys == nil {
 		keys = map[string]json.RawMessage{}
 	}
-	for key, value := range map[string]string{keyAddress: s.Address, keyModel: s.Model} {
-		if value != "" {
-			raw, err := json.Marshal(value)
-			if err != nil {
-				return fmt.Errorf("settings: %s: %w", key, err)
-			}
-			keys[key] = raw
+	standard := Default()
+	for _, f := range Fields() {
+		raw, err := json.Marshal(f.at(&s))
+		if err != nil {
+			return fmt.Errorf("settings: %s: %w", f.Key, err)
+		}
+		usual, err := json.Marshal(f.at(&standard))
+		if err != nil {
+			return fmt.Errorf("settings: %s: %w", f.Key, err)
+		}
+		if !bytes.Equal(raw, usual) {
+			keys[f.Key] = raw
 		}
 	}
 	text, err := json.MarshalIndent(keys, "", "  ")
@@ -113,7 +163,7 @@ func (s Settings) Save(file string) error {
 	return nil
 }
 
-// replace puts text in file's place in one step.
+// replace puts text in file's place in one step. os.CreateTemp makes files that are their owner's alone.
 func replace(file string, text []byte) (err error) {
 	dir := filepath.Dir(file)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

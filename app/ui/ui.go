@@ -63,8 +63,12 @@ func (u *UI) Show() {
 
 // TrayMenu is the menu of a state. The tray rebuilds it whole on every change, so it keeps no reference to the last one.
 func (u *UI) TrayMenu(s app.State) *fyne.Menu {
+	return fyne.NewMenu("Pond", u.menuItems(app.Menu(s))...)
+}
+
+func (u *UI) menuItems(entries []app.Item) []*fyne.MenuItem {
 	var items []*fyne.MenuItem
-	for _, i := range app.Menu(s) {
+	for _, i := range entries {
 		if i.Separator() {
 			items = append(items, fyne.NewMenuItemSeparator())
 			continue
@@ -72,7 +76,10 @@ func (u *UI) TrayMenu(s app.State) *fyne.Menu {
 		item := fyne.NewMenuItem(i.Label, func() { u.controls.Do(i.Action) })
 		item.Disabled = !i.Available
 		item.IsQuit = i.Action == app.Quit // or Fyne adds a Quit of its own
+		if len(i.Children) > 0 {
+			item.ChildMenu = fyne.NewMenu("", u.menuItems(i.Children)...)
+		}
 		items = append(items, item)
 	}
-	return fyne.NewMenu("Pond", items...)
+	return items
 }

@@ -8,6 +8,8 @@ package host
 import (
 	"fmt"
 	"runtime"
+	"sync"
+	"time"
 	"unsafe"
 
 	"pond/metal"
@@ -20,6 +22,7 @@ var _ metal.Device = (*Device)(nil)
 type Device struct {
 	kernels map[string]kernels.Kernel
 	pool    *pool
+	stop    sync.Once
 }
 
 // Open starts a device with the given number of threads; zero means one for each CPU that Go may use.
@@ -39,7 +42,7 @@ func (d *Device) Name() string { return fmt.Sprintf("host exact, %d threads", d.
 
 // Close implements metal.Device.
 func (d *Device) Close() error {
-	d.pool.stop()
+	d.stop.Do(d.pool.stop)
 	return nil
 }
 
@@ -119,6 +122,9 @@ func (d *Device) bind(ds metal.Dispatch) (bound, error) {
 	if !ok {
 		return bound{}, fmt.Errorf("no kernel %s", ds.Kernel)
 	}
+	if _, err := k.Param(0, len(ds.Args)); err != nil {
+		return bound{}, err
+	}
 	b := bound{run: k.Run, params: ds.Params, items: ds.Items, work: ds.Work, label: ds.Label}
 	for i, s := range ds.Args {
 		sig, err := k.Param(i, len(ds.Args))
@@ -169,9 +175,12 @@ func (d *Device) Run(p metal.Pass, o metal.RunOptions) error {
 	}
 	for i, level := range hp.levels {
 		var err error
-		if o.Shuffle != nil {
+		switch {
+		case o.Timed != nil:
+			err = d.runTimed(hp, i, o)
+		case o.Shuffle != nil:
 			err = d.pool.runShuffled(level, o.Shuffle)
-		} else {
+		default:
 			err = d.pool.run(level)
 		}
 		if err != nil {
@@ -180,6 +189,18 @@ func (d *Device) Run(p metal.Pass, o metal.RunOptions) error {
 		if o.Tap != nil {
 			o.Tap(i, hp.program.Levels[i])
 		}
+	}
+	return nil
+}
+
+// runTimed runs the dispatches of a level one by one.
+func (d *Device) runTimed(p *pass, level int, o metal.RunOptions) error {
+	for i := range p.levels[level] {
+		start := time.Now()
+		if err := d.pool.run(p.levels[level][i : i+1]); err != nil {
+			return err
+		}
+		o.Timed(level, p.program.Levels[level][i], time.Since(start))
 	}
 	return nil
 }

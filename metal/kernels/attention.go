@@ -12,23 +12,26 @@ type AttentionParams struct {
 	Eps       float32
 }
 
-func (p AttentionParams) group() int  { return p.H / p.KV }
-func (p AttentionParams) kvw() int    { return p.KV * p.HD }
-func (p AttentionParams) Stride() int { return 2*p.H*p.HD + 2*p.kvw() } // of a row of qkv
+// HeadsPerKV is how many query heads share a key/value head.
+func (p AttentionParams) HeadsPerKV() int { return p.H / p.KV }
+
+// KVWidth is the width of a cached row of keys, or of values.
+func (p AttentionParams) KVWidth() int { return p.KV * p.HD }
+func (p AttentionParams) Stride() int  { return 2*p.H*p.HD + 2*p.KVWidth() } // of a row of qkv
 
 // A row of qkv is, per query head, HD of query and HD of gate; then all keys; then all values (spec 2.5).
-func (p AttentionParams) query(qkv []float32, h int) []float32 { return qkv[2*h*p.HD:][:p.HD] }
-func (p AttentionParams) gate(qkv []float32, h int) []float32  { return qkv[(2*h+1)*p.HD:][:p.HD] }
-func (p AttentionParams) key(qkv []float32, kv int) []float32 {
+func (p AttentionParams) Query(qkv []float32, h int) []float32 { return qkv[2*h*p.HD:][:p.HD] }
+func (p AttentionParams) Gate(qkv []float32, h int) []float32  { return qkv[(2*h+1)*p.HD:][:p.HD] }
+func (p AttentionParams) Key(qkv []float32, kv int) []float32 {
 	return qkv[2*p.H*p.HD+kv*p.HD:][:p.HD]
 }
-func (p AttentionParams) value(qkv []float32, kv int) []float32 {
-	return qkv[2*p.H*p.HD+p.kvw()+kv*p.HD:][:p.HD]
+func (p AttentionParams) Value(qkv []float32, kv int) []float32 {
+	return qkv[2*p.H*p.HD+p.KVWidth()+kv*p.HD:][:p.HD]
 }
 
-// row is the cached key or value of one position and head; the cache is [Context, KV, HD].
-func (p AttentionParams) row(cache []float32, pos, kv int) []float32 {
-	return cache[pos*p.kvw()+kv*p.HD:][:p.HD]
+// Row is the cached key or value of one position and head; the cache is [Context, KV, HD].
+func (p AttentionParams) Row(cache []float32, pos, kv int) []float32 {
+	return cache[pos*p.KVWidth()+kv*p.HD:][:p.HD]
 }
 
 // normRope is RMSNorm over the head, then rotation of pairs (i, i+R/2) by the angles of the token: cs is cosines then sines,
@@ -54,7 +57,7 @@ func (p AttentionParams) block(acc, q, keys, values, scores []float32, kv, k0, k
 	r := partial{max: float32(math.Inf(-1))}
 	for t := k0; t < k1; t++ {
 		var s float32
-		for i, k := range p.row(keys, t, kv) {
+		for i, k := range p.Row(keys, t, kv) {
 			s += float32(q[i] * k)
 		}
 		s *= scale
@@ -65,7 +68,7 @@ func (p AttentionParams) block(acc, q, keys, values, scores []float32, kv, k0, k
 	for t := k0; t < k1; t++ {
 		e := exp(scores[t-k0] - r.max)
 		r.sum += e
-		for i, v := range p.row(values, t, kv) {
+		for i, v := range p.Row(values, t, kv) {
 			acc[i] += float32(e * v)
 		}
 	}
@@ -116,11 +119,11 @@ func AttnDecode() Kernel {
 					continue
 				}
 				if k1 == pos+1 {
-					p.normRope(p.row(a[5].F32, pos, kv), p.key(qkv, kv), a[2].Raw, a[3].F32)
-					copy(p.row(a[6].F32, pos, kv), p.value(qkv, kv))
+					p.normRope(p.Row(a[5].F32, pos, kv), p.Key(qkv, kv), a[2].Raw, a[3].F32)
+					copy(p.Row(a[6].F32, pos, kv), p.Value(qkv, kv))
 				}
-				for h := kv * p.group(); h < (kv+1)*p.group(); h++ {
-					p.normRope(q, p.query(qkv, h), a[1].Raw, a[3].F32)
+				for h := kv * p.HeadsPerKV(); h < (kv+1)*p.HeadsPerKV(); h++ {
+					p.normRope(q, p.Query(qkv, h), a[1].Raw, a[3].F32)
 					slot := h*p.Blocks + b
 					r := p.block(a[7].F32[slot*p.HD:(slot+1)*p.HD], q, a[5].F32, a[6].F32, scores, kv, k0, k1)
 					a[8].F32[2*slot], a[8].F32[2*slot+1] = r.max, r.sum
@@ -144,7 +147,7 @@ func AttnCombine() Kernel {
 						return partial{s[0], s[1]}
 					},
 					func(b int) []float32 { return a[0].F32[(h*p.Blocks+b)*p.HD:][:p.HD] },
-					p.gate(a[2].F32, h))
+					p.Gate(a[2].F32, h))
 			}
 		}}
 }
@@ -160,11 +163,11 @@ func AttnPrep() Kernel {
 			for m := lo; m < hi; m++ {
 				qkv, cs := a[0].F32[m*p.Stride():(m+1)*p.Stride()], a[3].F32[m*p.R:(m+1)*p.R]
 				for h := range p.H {
-					p.normRope(a[5].F32[(m*p.H+h)*p.HD:][:p.HD], p.query(qkv, h), a[1].Raw, cs)
+					p.normRope(a[5].F32[(m*p.H+h)*p.HD:][:p.HD], p.Query(qkv, h), a[1].Raw, cs)
 				}
 				for kv := range p.KV {
-					p.normRope(p.row(a[6].F32, pos+m, kv), p.key(qkv, kv), a[2].Raw, cs)
-					copy(p.row(a[7].F32, pos+m, kv), p.value(qkv, kv))
+					p.normRope(p.Row(a[6].F32, pos+m, kv), p.Key(qkv, kv), a[2].Raw, cs)
+					copy(p.Row(a[7].F32, pos+m, kv), p.Value(qkv, kv))
 				}
 			}
 		}}
@@ -188,13 +191,13 @@ func AttnPrefill() Kernel {
 				m, h := i/p.H, i%p.H
 				q, keys := a[0].F32[i*p.HD:(i+1)*p.HD], pos+m+1
 				for b := range blocksOf(keys) {
-					r := p.block(acc[b*p.HD:(b+1)*p.HD], q, a[1].F32, a[2].F32, scores, h/p.group(), b*AttnBlock, min((b+1)*AttnBlock, keys))
+					r := p.block(acc[b*p.HD:(b+1)*p.HD], q, a[1].F32, a[2].F32, scores, h/p.HeadsPerKV(), b*AttnBlock, min((b+1)*AttnBlock, keys))
 					stats[2*b], stats[2*b+1] = r.max, r.sum
 				}
 				p.merge(a[5].F32[i*p.HD:(i+1)*p.HD], blocksOf(keys),
 					func(b int) partial { return partial{stats[2*b], stats[2*b+1]} },
 					func(b int) []float32 { return acc[b*p.HD : (b+1)*p.HD] },
-					p.gate(a[3].F32[m*p.Stride():], h))
+					p.Gate(a[3].F32[m*p.Stride():], h))
 			}
 		}}
 }

@@ -13,26 +13,28 @@ type GDNParams struct {
 // C is the width of the convolution.
 func (p GDNParams) C() int { return 2*p.HK*p.DK + p.HV*p.DV }
 
-func (p GDNParams) vw() int { return p.HV * p.DV }
+// ValueWidth is the width of all value heads.
+func (p GDNParams) ValueWidth() int { return p.HV * p.DV }
 
 // StateItems is how many work items cover the state: blocks of rows, head by head.
 func (p GDNParams) StateItems() int { return p.HV * (p.DV / StateBlock) }
 
-// item is one block of rows of one value head.
-type item struct {
-	hv, hk int // value head, and the key head it reads
-	v0     int // first value dim of the block
+// StateItem is one block of rows of one value head.
+type StateItem struct {
+	HV, HK int // value head, and the key head it reads
+	V0     int // first value dim of the block
 }
 
-func (p GDNParams) item(i int) item {
+// Item is the block of work item i.
+func (p GDNParams) Item(i int) StateItem {
 	blocks := p.DV / StateBlock
 	hv := i / blocks
-	return item{hv: hv, hk: hv / (p.HV / p.HK), v0: i % blocks * StateBlock}
+	return StateItem{HV: hv, HK: hv / (p.HV / p.HK), V0: i % blocks * StateBlock}
 }
 
-// gates are beta = sigmoid(b) and decay = exp(-exp(A_log)·softplus(a + dt_bias)) of one value head.
-func (p GDNParams) gates(in []float32, aLog, dtBias []byte, hv int) (beta, decay float32) {
-	b, a := in[p.C()+p.vw()+hv], in[p.C()+p.vw()+p.HV+hv]
+// Gates are beta = sigmoid(b) and decay = exp(-exp(A_log)·softplus(a + dt_bias)) of one value head.
+func (p GDNParams) Gates(in []float32, aLog, dtBias []byte, hv int) (beta, decay float32) {
+	b, a := in[p.C()+p.ValueWidth()+hv], in[p.C()+p.ValueWidth()+p.HV+hv]
 	g := -float32(math.Exp(float64(bf16(aLog, hv)))) * softplus(a+bf16(dtBias, hv))
 	return sigmoid(b), exp(g)
 }
@@ -115,21 +117,21 @@ func GDNStep() Kernel {
 			}
 			last := -1
 			for i := lo; i < hi; i++ {
-				it := p.item(i)
-				first := it.v0 == 0 && it.hv%(p.HV/p.HK) == 0 // the one item that stores this key head's channels
-				if it.hk != last || first {
-					fill(it.hk*p.DK, p.DK, first)
-					fill((p.HK+it.hk)*p.DK, p.DK, first)
-					p.qk(q, k, cv, it.hk)
-					last = it.hk
+				it := p.Item(i)
+				first := it.V0 == 0 && it.HV%(p.HV/p.HK) == 0 // the one item that stores this key head's channels
+				if it.HK != last || first {
+					fill(it.HK*p.DK, p.DK, first)
+					fill((p.HK+it.HK)*p.DK, p.DK, first)
+					p.qk(q, k, cv, it.HK)
+					last = it.HK
 				}
-				v0 := it.hv*p.DV + it.v0
+				v0 := it.HV*p.DV + it.V0
 				fill(2*p.HK*p.DK+v0, StateBlock, true)
 				state := a[6].F32[v0*p.DK : (v0+StateBlock)*p.DK]
 				if pos == 0 {
 					clear(state)
 				}
-				beta, decay := p.gates(in, a[2].Raw, a[3].Raw, it.hv)
+				beta, decay := p.Gates(in, a[2].Raw, a[3].Raw, it.HV)
 				p.step(state, q, k, cv[2*p.HK*p.DK+v0:][:StateBlock], a[7].F32[v0:v0+StateBlock], beta, decay)
 			}
 		}}
@@ -179,17 +181,17 @@ func GDNScan() Kernel {
 			pos, c := int(a[4].U32[0]), p.C()
 			q, k := ws.F32(p.DK), ws.F32(p.DK)
 			for i := lo; i < hi; i++ {
-				it := p.item(i)
-				v0 := it.hv*p.DV + it.v0
+				it := p.Item(i)
+				v0 := it.HV*p.DV + it.V0
 				state := a[5].F32[v0*p.DK : (v0+StateBlock)*p.DK]
 				if pos == 0 {
 					clear(state)
 				}
 				for m := range p.M {
 					cv := a[0].F32[m*c : (m+1)*c]
-					p.qk(q, k, cv, it.hk)
-					beta, decay := p.gates(a[1].F32[m*p.Stride:], a[2].Raw, a[3].Raw, it.hv)
-					p.step(state, q, k, cv[2*p.HK*p.DK+v0:][:StateBlock], a[6].F32[m*p.vw()+v0:][:StateBlock], beta, decay)
+					p.qk(q, k, cv, it.HK)
+					beta, decay := p.Gates(a[1].F32[m*p.Stride:], a[2].Raw, a[3].Raw, it.HV)
+					p.step(state, q, k, cv[2*p.HK*p.DK+v0:][:StateBlock], a[6].F32[m*p.ValueWidth()+v0:][:StateBlock], beta, decay)
 				}
 			}
 		}}
@@ -213,7 +215,7 @@ func GDNGateNorm() Kernel {
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(GDNParams)
 			for m := lo; m < hi; m++ {
-				p.gateNorm(a[3].F32[m*p.vw():(m+1)*p.vw()], a[0].F32[m*p.vw():], a[1].F32[m*p.Stride+p.C():], a[2].Raw)
+				p.gateNorm(a[3].F32[m*p.ValueWidth():(m+1)*p.ValueWidth()], a[0].F32[m*p.ValueWidth():], a[1].F32[m*p.Stride+p.C():], a[2].Raw)
 			}
 		}}
 }
@@ -231,10 +233,10 @@ func Q4GemvGDNOut() Kernel {
 		Buffers: []Buffer{{"y", F32, Read, "[HV, DV]"}, {"in", F32, Read, "[Stride]"}, {"norm", BF16, Read, "[DV]"}, {"x", F32, ReadWrite, "[N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(GDNOutParams)
-			o := ws.F32(p.GDN.vw())
+			o := ws.F32(p.GDN.ValueWidth())
 			p.GDN.gateNorm(o, a[0].F32, a[1].F32[p.GDN.C():], a[2].Raw)
 			y := ws.F32(hi - lo)
-			lp := LinearParams{M: 1, K: p.GDN.vw(), Bits: 4, Rows: [MaxSegments]int{p.N}}
+			lp := LinearParams{M: 1, K: p.GDN.ValueWidth(), Bits: 4, Rows: [MaxSegments]int{p.N}}
 			lp.vectorRows(y, a[4:], o, lo, hi, ws)
 			for i, v := range y {
 				a[3].F32[lo+i] += v

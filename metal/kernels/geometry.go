@@ -107,10 +107,10 @@ func linearCheck(params any) error { return checkWidth(params.(LinearParams).K) 
 
 func gdnOutGrid(params any, _ int) Grid {
 	p := params.(GDNOutParams)
-	return setGrid(ceil(p.N, rowSet), setLanes(p.GDN.vw()))
+	return setGrid(ceil(p.N, rowSet), setLanes(p.GDN.ValueWidth()))
 }
 
-func gdnOutCheck(params any) error { return checkWidth(params.(GDNOutParams).GDN.vw()) }
+func gdnOutCheck(params any) error { return checkWidth(params.(GDNOutParams).GDN.ValueWidth()) }
 
 // tileRows is the height of a tile for m rows.
 func tileRows(m int) int { return min(power(m, 8), 64) }
@@ -218,8 +218,8 @@ const attnThreads = 8 * simd
 // sharedHeads is how many query heads one threadgroup of attn_decode takes: all of a KV head, so that they share each row, but fewer while
 // there are too few blocks to fill a GPU; then the second reader finds the rows in the cache.
 func (p AttentionParams) sharedHeads() int {
-	heads := power(min(p.group(), 8), 1)
-	for heads > 1 && p.KV*p.Blocks*ceil(p.group(), heads) < 128 {
+	heads := power(min(p.HeadsPerKV(), 8), 1)
+	for heads > 1 && p.KV*p.Blocks*ceil(p.HeadsPerKV(), heads) < 128 {
 		heads /= 2
 	}
 	return heads
@@ -228,7 +228,7 @@ func (p AttentionParams) sharedHeads() int {
 func attnDecodeGrid(params any, _ int) Grid {
 	p := params.(AttentionParams)
 	heads := p.sharedHeads()
-	g := Grid{Groups: [3]int{p.Blocks, p.KV, ceil(p.group(), heads)}, Threads: [3]int{attnThreads, 1, 1}}
+	g := Grid{Groups: [3]int{p.Blocks, p.KV, ceil(p.HeadsPerKV(), heads)}, Threads: [3]int{attnThreads, 1, 1}}
 	g.ThreadgroupBytes = 4 * ((heads+1)*p.HD + AttnBlock*heads)
 	return g
 }
@@ -262,9 +262,9 @@ func (p AttentionParams) matrixRoute() bool { return p.M >= prefillQueries }
 // queries; together at most eight, one a simdgroup.
 func (p AttentionParams) prefillHeads() int {
 	if p.matrixRoute() {
-		return min(p.group(), 8)
+		return min(p.HeadsPerKV(), 8)
 	}
-	return power(min(p.group(), 8), 1)
+	return power(min(p.HeadsPerKV(), 8), 1)
 }
 
 func (p AttentionParams) prefillTiles() int { return 8 / p.prefillHeads() }
@@ -272,7 +272,7 @@ func (p AttentionParams) prefillTiles() int { return 8 / p.prefillHeads() }
 func attnPrefillGrid(params any, _ int) Grid {
 	p := params.(AttentionParams)
 	heads := p.prefillHeads()
-	g := Grid{Groups: [3]int{p.M, p.KV, ceil(p.group(), heads)}, Threads: [3]int{attnThreads, 1, 1}}
+	g := Grid{Groups: [3]int{p.M, p.KV, ceil(p.HeadsPerKV(), heads)}, Threads: [3]int{attnThreads, 1, 1}}
 	if !p.matrixRoute() {
 		g.ThreadgroupBytes = 4 * AttnBlock * heads
 		return g

@@ -135,7 +135,7 @@ func TestRoute(t *testing.T) {
 		{[]float32{-3, float32(math.Inf(-1)), -1, -2, -9, -8, 0}, []uint32{2, 3, 0}},
 	} {
 		ids, w := make([]uint32, 3), make([]float32, 4)
-		p.route(c.logits, ids, w)
+		p.Route(c.logits, ids, w)
 		if !slices.Equal(ids, c.ids) {
 			t.Errorf("route of %v: got %v, want %v", c.logits, ids, c.ids)
 		}

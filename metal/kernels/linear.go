@@ -18,9 +18,9 @@ func (p LinearParams) N() int {
 	return n
 }
 
-// segments calls f for each matrix that rows [lo, hi) of the output touch: its index, the rows inside it, and where they lie in the
+// EachSegment calls f for each matrix that rows [lo, hi) of the output touch: its index, the rows inside it, and where they lie in the
 // output.
-func (p LinearParams) segments(lo, hi int, f func(segment, r0, r1, col int)) {
+func (p LinearParams) EachSegment(lo, hi int, f func(segment, r0, r1, col int)) {
 	col := 0
 	for s, rows := range p.Rows {
 		a, b := max(lo, col), min(hi, col+rows)
@@ -35,7 +35,7 @@ func (p LinearParams) segments(lo, hi int, f func(segment, r0, r1, col int)) {
 func (p LinearParams) vectorRows(dst []float32, w []Arg, x []float32, lo, hi int, ws *Workspace) {
 	sums := ws.F32(p.K / Group)
 	groupSums(sums, x)
-	p.segments(lo, hi, func(s, r0, r1, col int) {
+	p.EachSegment(lo, hi, func(s, r0, r1, col int) {
 		rowsTimesVector(dst[col-lo:col-lo+r1-r0], matrixOf(w, s, p.K, p.Bits), r0, x, sums)
 	})
 }
@@ -54,7 +54,7 @@ func (p LinearParams) matrixRows(w []Arg, x []float32, lo, hi int, ws *Workspace
 		m1 := min(m0+tokenTile, p.M)
 		xt := x[m0*p.K : m1*p.K]
 		groupSums(sums[:(m1-m0)*groups], xt)
-		p.segments(lo, hi, func(s, r0, r1, col int) {
+		p.EachSegment(lo, hi, func(s, r0, r1, col int) {
 			rowsTimesMatrix{m: matrixOf(w, s, p.K, p.Bits), r0: r0, r1: r1, x: xt, sums: sums, y: tile, ldy: hi - lo, col: col - lo,
 				tokens: m1 - m0, acc: acc}.run()
 		})

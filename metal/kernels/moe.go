@@ -13,9 +13,9 @@ type MoEParams struct {
 // ActWidth is the width of one token's expert activations: the routed experts in rank order, then the shared one.
 func (p MoEParams) ActWidth() int { return p.T*p.I + p.SI }
 
-// route picks the T largest logits, the lower index on a tie, and softmaxes over just those, which equals renormalising the softmax
+// Route picks the T largest logits, the lower index on a tie, and softmaxes over just those, which equals renormalising the softmax
 // over all (spec 2.6). Logit E is the shared expert's gate: weights[T] = sigmoid of it.
-func (p MoEParams) route(logits []float32, ids []uint32, weights []float32) {
+func (p MoEParams) Route(logits []float32, ids []uint32, weights []float32) {
 	for k := range p.T {
 		best := -1
 		for e, v := range logits[:p.E] {
@@ -48,8 +48,8 @@ func contains(ids []uint32, e uint32) bool {
 
 // The weight matrices of the expert kernels, by segment.
 const (
-	segGate, segUp, segSharedGate, segSharedUp = 0, 1, 2, 3 // MoEGateUp
-	segDown, segSharedDown                     = 0, 1       // MoEDownAdd
+	SegGate, SegUp, SegSharedGate, SegSharedUp = 0, 1, 2, 3 // MoEGateUp
+	SegDown, SegSharedDown                     = 0, 1       // MoEDownAdd
 )
 
 // gateUp computes act[i] = silu(gate row)·(up row) for rows [r0, r0+len(act)) of a gate and up pair.
@@ -76,7 +76,7 @@ func MoEGateUp() Kernel {
 			groupSums(sums, h)
 			var buf [MaxTopK]uint32
 			ids, weights := buf[:p.T], ws.F32(p.T+1)
-			p.route(a[2].F32, ids, weights)
+			p.Route(a[2].F32, ids, weights)
 			if lo == 0 {
 				copy(a[3].U32, ids)
 				copy(a[4].F32, weights)
@@ -87,10 +87,10 @@ func MoEGateUp() Kernel {
 				if k := i / p.I; k < p.T {
 					end := min(hi, (k+1)*p.I)
 					e := int(ids[k])
-					gateUp(act[i:end], matrixOf(w, segGate, p.D, 4).expert(e, p.I), matrixOf(w, segUp, p.D, 4).expert(e, p.I), i-k*p.I, h, sums, ws)
+					gateUp(act[i:end], matrixOf(w, SegGate, p.D, 4).expert(e, p.I), matrixOf(w, SegUp, p.D, 4).expert(e, p.I), i-k*p.I, h, sums, ws)
 					i = end
 				} else {
-					gateUp(act[i:hi], matrixOf(w, segSharedGate, p.D, 4), matrixOf(w, segSharedUp, p.D, 4), i-p.T*p.I, h, sums, ws)
+					gateUp(act[i:hi], matrixOf(w, SegSharedGate, p.D, 4), matrixOf(w, SegSharedUp, p.D, 4), i-p.T*p.I, h, sums, ws)
 					i = hi
 				}
 			}
@@ -118,9 +118,9 @@ func MoEDownAdd() Kernel {
 				}
 			}
 			for k := range p.T {
-				add(matrixOf(w, segDown, p.I, 4).expert(int(a[1].U32[k]), p.D), act[k*p.I:(k+1)*p.I], a[2].F32[k])
+				add(matrixOf(w, SegDown, p.I, 4).expert(int(a[1].U32[k]), p.D), act[k*p.I:(k+1)*p.I], a[2].F32[k])
 			}
-			add(matrixOf(w, segSharedDown, p.SI, 4), act[p.T*p.I:], a[2].F32[p.T])
+			add(matrixOf(w, SegSharedDown, p.SI, 4), act[p.T*p.I:], a[2].F32[p.T])
 			for i, v := range sum {
 				a[3].F32[lo+i] += v
 			}
@@ -134,7 +134,7 @@ func MoERoute() Kernel {
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)
 			for m := lo; m < hi; m++ {
-				p.route(a[0].F32[m*(p.E+1):(m+1)*(p.E+1)], a[1].U32[m*p.T:(m+1)*p.T], a[2].F32[m*(p.T+1):(m+1)*(p.T+1)])
+				p.Route(a[0].F32[m*(p.E+1):(m+1)*(p.E+1)], a[1].U32[m*p.T:(m+1)*p.T], a[2].F32[m*(p.T+1):(m+1)*(p.T+1)])
 			}
 		}}
 }
@@ -163,8 +163,8 @@ func MoEGroup() Kernel {
 		}}
 }
 
-// grouped runs rows [lo, hi) of the stacked experts' outputs, n rows an expert, over the tokens of each expert.
-func (p MoEParams) grouped(offsets []uint32, n, lo, hi int, f func(e, r0, r1 int, first, last uint32)) {
+// EachExpert runs rows [lo, hi) of the stacked experts' outputs, n rows an expert, over the tokens of each expert.
+func (p MoEParams) EachExpert(offsets []uint32, n, lo, hi int, f func(e, r0, r1 int, first, last uint32)) {
 	for i := lo; i < hi; {
 		e := i / n
 		end := min(hi, (e+1)*n)
@@ -187,17 +187,17 @@ func MoEGateUpGrouped() Kernel {
 			groupSums(sums, a[0].F32[:p.M*p.D])
 			g, u := ws.F32(tokenTile*p.I), ws.F32(tokenTile*p.I)
 			var rows [tokenTile]uint32
-			p.grouped(a[2].U32, p.I, lo, hi, func(e, r0, r1 int, first, last uint32) {
+			p.EachExpert(a[2].U32, p.I, lo, hi, func(e, r0, r1 int, first, last uint32) {
 				n := r1 - r0
 				for t0 := first; t0 < last; t0 += tokenTile {
 					t1 := min(t0+tokenTile, last)
 					for i, pair := range a[1].U32[t0:t1] {
 						rows[i] = pair / uint32(p.T)
 					}
-					q := rowsTimesMatrix{m: matrixOf(a[4:], segGate, p.D, 4).expert(e, p.I), r0: r0, r1: r1, x: a[0].F32, sums: sums, y: g, ldy: n,
+					q := rowsTimesMatrix{m: matrixOf(a[4:], SegGate, p.D, 4).expert(e, p.I), r0: r0, r1: r1, x: a[0].F32, sums: sums, y: g, ldy: n,
 						in: rows[:t1-t0], tokens: int(t1 - t0), acc: acc}
 					q.run()
-					q.m, q.y = matrixOf(a[4:], segUp, p.D, 4).expert(e, p.I), u
+					q.m, q.y = matrixOf(a[4:], SegUp, p.D, 4).expert(e, p.I), u
 					q.run()
 					for t := range int(t1 - t0) {
 						act := a[3].F32[(int(t0)+t)*p.I+r0:][:n]
@@ -218,12 +218,12 @@ func MoEDownGrouped() Kernel {
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)
 			sums, acc := ws.F32(tokenTile*p.I/Group), ws.F32(tokenTile)
-			p.grouped(a[2].U32, p.D, lo, hi, func(e, r0, r1 int, first, last uint32) {
+			p.EachExpert(a[2].U32, p.D, lo, hi, func(e, r0, r1 int, first, last uint32) {
 				for t0 := first; t0 < last; t0 += tokenTile {
 					t1 := min(t0+tokenTile, last)
 					x := a[0].F32[int(t0)*p.I : int(t1)*p.I]
 					groupSums(sums[:len(x)/Group], x)
-					rowsTimesMatrix{m: matrixOf(a[4:], segDown, p.I, 4).expert(e, p.D), r0: r0, r1: r1, x: x, sums: sums, y: a[3].F32, ldy: p.D, col: r0,
+					rowsTimesMatrix{m: matrixOf(a[4:], SegDown, p.I, 4).expert(e, p.D), r0: r0, r1: r1, x: x, sums: sums, y: a[3].F32, ldy: p.D, col: r0,
 						out: a[1].U32[t0:t1], tokens: int(t1 - t0), acc: acc}.run()
 				}
 			})

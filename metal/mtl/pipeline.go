@@ -65,6 +65,9 @@ func (c BinaryArchiveDescriptor) SetURL(u URL) { c.send(sel_setUrl, u.id) }
 // BinaryArchive is MTLBinaryArchive: pipelines compiled for one GPU, to be saved. https://developer.apple.com/documentation/metal/mtlbinaryarchive
 type BinaryArchive struct{ object }
 
+// SetLabel names the archive in tools.
+func (a BinaryArchive) SetLabel(s String) { a.send(sel_setLabel, s.id) }
+
 // AddComputePipelineFunctionsWithDescriptor compiles a pipeline into the archive.
 func (a BinaryArchive) AddComputePipelineFunctionsWithDescriptor(c ComputePipelineDescriptor) error {
 	var e uintptr

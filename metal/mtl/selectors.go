@@ -151,7 +151,7 @@ type method struct {
 // owned reports whether what the method returns is the caller's to release.
 func (m method) owned() bool {
 	for _, prefix := range []string{"new", "alloc", "copy", "init", "retain"} {
-		if strings.HasPrefix(m.text, prefix) {
+		if rest, ok := strings.CutPrefix(m.text, prefix); ok && (rest == "" || rest[0] < 'a' || rest[0] > 'z') {
 			return true
 		}
 	}

@@ -1,0 +1,119 @@
+package inference
+
+import (
+	"context"
+	"fmt"
+
+	"pond/inference/checkpoint"
+	"pond/inference/qwen36"
+	"pond/inference/tinymodel"
+	"pond/metal/crosscheck"
+	"pond/metal/host"
+)
+
+// KernelResult is what a self-test found out about one kernel.
+type KernelResult struct {
+	Kernel     string
+	Dispatches int    // that were compared; zero: the model has no use for the kernel
+	Failure    string // how it differs from its reference; empty when it matches
+}
+
+// SelfTestReport is the outcome of a self-test.
+type SelfTestReport struct {
+	Device  string
+	Kernels []KernelResult // by name
+}
+
+// Differing lists the kernels that do not match.
+func (r SelfTestReport) Differing() []KernelResult {
+	var out []KernelResult
+	for _, k := range r.Kernels {
+		if k.Failure != "" {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// selfTestPrompts are the lengths of the chunks taken in: a tile and a rest, and less than a tile that continues. selfTestTokens follow.
+var selfTestPrompts = [...]int{37, 5}
+
+const selfTestTokens = 2
+
+// SelfTest runs the kernels of prefill and decode on this machine's device, each from the same inputs as its plain Go reference, over a small
+// made-up model with the head sizes of the full one. An error says that the device could not be tried at all.
+func SelfTest(ctx context.Context, x Executor) (SelfTestReport, error) {
+	var report SelfTestReport
+	device, err := openDevice(x, 0)
+	if err != nil {
+		return report, err
+	}
+	dev := crosscheck.New(host.Open(0), device)
+	defer dev.Close()
+	report.Device = device.Name()
+	err = runSelfTest(ctx, dev)
+	for _, r := range dev.Results() {
+		report.Kernels = append(report.Kernels, KernelResult{Kernel: r.Kernel, Dispatches: r.Dispatches, Failure: r.Failure})
+	}
+	if len(report.Differing()) > 0 {
+		return report, nil // the report says more than the error
+	}
+	return report, err
+}
+
+func runSelfTest(ctx context.Context, dev *crosscheck.Device) error {
+	m, err := tinymodel.Generate(tinymodel.KernelTrue)
+	if err != nil {
+		return err
+	}
+	files, err := m.FS()
+	if err != nil {
+		return err
+	}
+	ckpt, err := checkpoint.OpenFS(files)
+	if err != nil {
+		return err
+	}
+	defer ckpt.Close()
+	shape, quant, err := readShape(ckpt.File)
+	if err != nil {
+		return err
+	}
+	if _, err := qwen36.LoadWeights(ckpt, shape, quant); err != nil {
+		return err
+	}
+	model, err := qwen36.NewModel(dev, ckpt, shape, 512)
+	if err != nil {
+		return err
+	}
+	seq, err := model.NewSequence()
+	if err != nil {
+		return err
+	}
+	id := int32(7)
+	next := func() int32 {
+		id = (id*31 + 11) % int32(shape.Vocab)
+		return id
+	}
+	for _, n := range selfTestPrompts {
+		ids := make([]int32, n)
+		for i := range ids {
+			ids[i] = next()
+		}
+		if _, err := seq.Chunk(ids, qwen36.LastLogits); err != nil {
+			return fmt.Errorf("%d tokens at once: %w", n, err)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	for range selfTestTokens {
+		if _, err := seq.Token(next()); err != nil {
+			return fmt.Errorf("one token: %w", err)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+// Package crosscheck is a device made of two: every level runs on the device under test and on the reference, from the same inputs, and
+// what they wrote is compared. The reference's results go on, so that a difference is the fault of the dispatch that shows it and of no
+// earlier one.
+//
+// It knows no model and no binding. Anything that runs on a metal.Device runs on this one; ask Results afterwards. Start with Device.Run.
+package crosscheck
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"pond/metal"
+	"pond/metal/kernels"
+)
+
+var _ metal.Device = (*Device)(nil)
+
+// Tolerance is how far an f32 may be from the reference, in parts of itself and of the root mean square of what the dispatch wrote there:
+// float32 sums of some thousand products in another order differ by parts in 1e6, a device's own exponential by parts in 1e5.
+const Tolerance = 1e-4
+
+// Result is what became of one kernel.
+type Result struct {
+	Kernel     string
+	Dispatches int     // compared
+	Worst      float64 // largest difference, in parts of the tolerance
+	Failure    string  // of the first dispatch that differs or could not be run; empty when it matches
+}
+
+// Device compares a device with a reference.
+type Device struct {
+	reference, device metal.Device
+	kernels           map[string]kernels.Kernel
+	mirrors           map[metal.Buffer]metal.Buffer // the device's memory for each buffer of the reference
+	results           map[string]*Result
+}
+
+// New compares device with reference; Close closes both.
+func New(reference, device metal.Device) *Device {
+	d := &Device{reference: reference, device: device, kernels: map[string]kernels.Kernel{}, mirrors: map[metal.Buffer]metal.Buffer{}, results: map[string]*Result{}}
+	for _, k := range kernels.All() {
+		d.kernels[k.Name] = k
+	}
+	return d
+}
+
+// Results lists every kernel by name; one that no program used has no dispatches.
+func (d *Device) Results() []Result {
+	var out []Result
+	for _, k := range kernels.All() {
+		if r := d.results[k.Name]; r != nil {
+			out = append(out, *r)
+		} else {
+			out = append(out, Result{Kernel: k.Name})
+		}
+	}
+	return out
+}
+
+// Name implements metal.Device.
+func (d *Device) Name() string { return d.device.Name() + ", checked against " + d.reference.Name() }
+
+// NewBuffer implements metal.Device: the caller sees the reference's memory.
+func (d *Device) NewBuffer(label string, lenBytes int64) (metal.Buffer, error) {
+	b, err := d.reference.NewBuffer(label, lenBytes)
+	if err != nil {
+		return nil, err
+	}
+	d.mirrors[b], err = d.device.NewBuffer(label, lenBytes)
+	return b, err
+}
+
+// PlaceWeights implements metal.Device.
+func (d *Device) PlaceWeights(label string, data []byte) (metal.Buffer, error) {
+	b, err := d.reference.PlaceWeights(label, data)
+	if err != nil {
+		return nil, err
+	}
+	d.mirrors[b], err = d.device.PlaceWeights(label, data)
+	return b, err
+}
+
+// level is one level on both.
+type level struct {
+	reference, device metal.Pass
+	dispatches        []metal.Dispatch // bound to the reference's memory
+}
+
+type pass struct {
+	program metal.Program
+	levels  []level
+}
+
+func (p *pass) Program() metal.Program { return p.program }
+
+// Compile implements metal.Device. A program that the device does not take is an error, though the reference takes it.
+func (d *Device) Compile(p metal.Program) (metal.Pass, error) {
+	out := &pass{program: p}
+	for _, ds := range p.Levels {
+		one := metal.Program{Label: p.Label, Levels: [][]metal.Dispatch{ds}}
+		l := level{dispatches: ds}
+		var err error
+		if l.reference, err = d.reference.Compile(one); err != nil {
+			return nil, err
+		}
+		mirrored := make([]metal.Dispatch, len(ds))
+		for i, x := range ds {
+			mirrored[i] = x
+			mirrored[i].Args = slices.Clone(x.Args)
+			for j, a := range x.Args {
+				mirrored[i].Args[j].Buffer = d.mirrors[a.Buffer]
+			}
+		}
+		if l.device, err = d.device.Compile(metal.Program{Label: p.Label, Levels: [][]metal.Dispatch{mirrored}}); err != nil {
+			return nil, err
+		}
+		out.levels = append(out.levels, l)
+	}
+	return out, nil
+}
+
+// Run implements metal.Device. A difference is a result, not an error; a device that fails is both.
+func (d *Device) Run(p metal.Pass, o metal.RunOptions) error {
+	cp, ok := p.(*pass)
+	if !ok {
+		return fmt.Errorf("crosscheck: got a pass of another device, %T", p)
+	}
+	once := o
+	once.Tap, once.Timed = nil, nil
+	for i, l := range cp.levels {
+		d.copyIn(l.dispatches)
+		if err := d.device.Run(l.device, once); err != nil {
+			for _, x := range l.dispatches {
+				d.fail(x, err.Error())
+			}
+			return err
+		}
+		if err := d.reference.Run(l.reference, metal.RunOptions{}); err != nil {
+			return err
+		}
+		for _, x := range l.dispatches {
+			d.compare(x)
+		}
+		if o.Tap != nil {
+			o.Tap(i, l.dispatches)
+		}
+	}
+	return nil
+}
+
+// copyIn makes the device's memory equal to the reference's, as far as the dispatches touch it.
+func (d *Device) copyIn(ds []metal.Dispatch) {
+	for _, x := range ds {
+		for _, a := range x.Args {
+			if a.Buffer.U32() != nil { // weights do not change
+				copy(d.mirrors[a.Buffer].Bytes()[a.Off:a.Off+a.Len], a.Buffer.Bytes()[a.Off:a.Off+a.Len])
+			}
+		}
+	}
+}
+
+func (d *Device) result(kernel string) *Result {
+	r := d.results[kernel]
+	if r == nil {
+		r = &Result{Kernel: kernel}
+		d.results[kernel] = r
+	}
+	return r
+}
+
+// fail notes the first failure of a kernel.
+func (d *Device) fail(x metal.Dispatch, why string) {
+	if r := d.result(x.Kernel); r.Failure == "" {
+		r.Failure = strings.TrimSpace(x.Label + ": " + why)
+	}
+}
+
+// compare compares everything that a dispatch may have written.
+func (d *Device) compare(x metal.Dispatch) {
+	r := d.result(x.Kernel)
+	r.Dispatches++
+	for i, a := range x.Args {
+		sig, err := d.kernels[x.Kernel].Param(i, len(x.Args))
+		if err != nil || sig.Access&kernels.Write == 0 {
+			continue
+		}
+		lo, hi := a.Off/4, (a.Off+a.Len)/4
+		if sig.DType == kernels.U32 {
+			want, got := a.Buffer.U32()[lo:hi], d.mirrors[a.Buffer].U32()[lo:hi]
+			for j := range want {
+				if got[j] != want[j] {
+					r.Worst = math.Inf(1)
+					d.fail(x, fmt.Sprintf("%s[%d]: got %d, want %d", sig.Name, j, got[j], want[j]))
+					break
+				}
+			}
+			continue
+		}
+		worst, at := difference(d.mirrors[a.Buffer].F32()[lo:hi], a.Buffer.F32()[lo:hi])
+		r.Worst = max(r.Worst, worst)
+		if worst > 1 {
+			d.fail(x, fmt.Sprintf("%s[%d]: got %v, want %v", sig.Name, at, d.mirrors[a.Buffer].F32()[lo+int64(at)], a.Buffer.F32()[lo+int64(at)]))
+		}
+	}
+}
+
+// difference is the largest distance of got from want in parts of the tolerance, and where. A number that only one of them has is infinitely
+// far.
+func difference(got, want []float32) (worst float64, at int) {
+	var squares float64
+	finite := 0
+	for _, w := range want {
+		if v := float64(w); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			squares += v * v
+			finite++
+		}
+	}
+	rms := math.Sqrt(squares / float64(max(finite, 1)))
+	for i, w := range want {
+		g, w := float64(got[i]), float64(w)
+		if g == w || math.IsNaN(g) && math.IsNaN(w) {
+			continue
+		}
+		far := math.Abs(g-w) / (Tolerance * (math.Abs(w) + rms))
+		if math.IsNaN(far) {
+			far = math.Inf(1)
+		}
+		if far > worst {
+			worst, at = far, i
+		}
+	}
+	return worst, at
+}
+
+// Close implements metal.Device.
+func (d *Device) Close() error {
+	err := d.device.Close()
+	if e := d.reference.Close(); err == nil {
+		err = e
+	}
+	return err
+}

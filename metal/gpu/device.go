@@ -1,0 +1,210 @@
+// Package gpu is the device that runs plans on Metal: Apple's on a Mac, the stand-in's elsewhere, through the same package mtl and with the
+// same kernels.
+//
+// It adds no arithmetic and no order of its own: levels are the plan's, kernels are package kernels'. What it owns is memory that is resident,
+// pipelines that are compiled once, command buffers that are checked, and limits that are told before they are hit. Start with Device.Run.
+//
+// Invariants:
+//   - Buffers are untracked: Metal puts no wait between dispatches, so the barrier between two levels is the only one there is.
+//   - Every command buffer that was committed has completed, and its status was read, before Run returns.
+//   - Nothing is compiled in Run.
+//   - One goroutine owns a Device. Only the list of abandoned buffers is shared, with the garbage collector.
+package gpu
+
+import (
+	"errors"
+	"fmt"
+
+	"pond/metal"
+	"pond/metal/kernels"
+	"pond/metal/mtl"
+)
+
+var _ metal.Device = (*Device)(nil)
+
+// Options are how to open a device.
+type Options struct {
+	// Source is the Metal text of the kernels; empty means kernels.Source(). Tests plant faults with it.
+	Source string
+	// Labels puts each dispatch into a debug group of its name, so that captures, GPU errors and the stand-in's reports say it. Two messages
+	// a dispatch.
+	Labels bool
+	// NoResidencySet names resources in each encoder instead, as systems before macOS 15 need it.
+	NoResidencySet bool
+}
+
+// limits are what the device allows.
+type limits struct {
+	bufferBytes      int64
+	threadgroupBytes int
+	threads          mtl.Size // of a threadgroup, in each dimension
+}
+
+// Device is a GPU with the kernels loaded.
+type Device struct {
+	rt       *mtl.Runtime
+	dev      mtl.Device
+	queue    mtl.CommandQueue
+	commands mtl.CommandBufferDescriptor
+	event    mtl.SharedEvent // orders the command buffers of one run
+	signals  uint64          // last value that the event was given
+	library  mtl.Library
+	set      mtl.ResidencySet // nil on systems that have none
+	changed  bool             // the set has uncommitted additions or removals
+
+	name      string
+	options   Options
+	limits    limits
+	kernels   map[string]kernels.Kernel
+	pipelines map[string]pipeline
+	live      map[uint64]mtl.Buffer // by number, so that the collector may find a buffer abandoned
+	made      uint64                // number of the newest buffer
+	abandoned *graveyard
+	closed    bool
+}
+
+// Open takes the machine's GPU and compiles the library of kernels; pipelines follow with the programs that need them.
+func Open(rt *mtl.Runtime, o Options) (_ *Device, err error) {
+	d := &Device{rt: rt, options: o, kernels: map[string]kernels.Kernel{}, pipelines: map[string]pipeline{}, live: map[uint64]mtl.Buffer{}, abandoned: &graveyard{}}
+	for _, k := range kernels.All() {
+		d.kernels[k.Name] = k
+	}
+	err = rt.Pool(func() error {
+		if d.dev, err = rt.CreateSystemDefaultDevice(); err != nil {
+			return err
+		}
+		return d.open()
+	})
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func (d *Device) open() (err error) {
+	d.name = "metal on " + d.dev.Name()
+	d.limits = limits{d.dev.MaxBufferLength(), d.dev.MaxThreadgroupMemoryLength(), d.dev.MaxThreadsPerThreadgroup()}
+	if d.event, err = d.dev.NewSharedEvent(); err != nil {
+		return err
+	}
+	// Run waits for what it commits, and the device owns all that is encoded: the command buffers need not retain it.
+	d.commands = d.rt.NewCommandBufferDescriptor()
+	d.commands.SetRetainedReferences(false)
+	d.commands.SetErrorOptions(mtl.CommandBufferErrorOptionEncoderExecutionStatus)
+	if !d.options.NoResidencySet {
+		if err := d.openSet(); err != nil {
+			return err
+		}
+	}
+	if err := d.newQueue(); err != nil {
+		return err
+	}
+	return d.compileLibrary()
+}
+
+// openSet makes the residency set, where the system has them.
+func (d *Device) openSet() error {
+	c := d.rt.NewResidencySetDescriptor()
+	if c.Nil() {
+		return nil
+	}
+	defer c.Release()
+	c.SetLabel(d.rt.StringWithUTF8String("pond"))
+	set, _, err := d.dev.NewResidencySetWithDescriptor(c)
+	if err != nil {
+		return fmt.Errorf("residency set: %w", err)
+	}
+	d.set = set
+	return nil
+}
+
+// newQueue replaces the queue: after a fault the old one may refuse all further work.
+func (d *Device) newQueue() error {
+	if !d.queue.Nil() {
+		if !d.set.Nil() {
+			d.queue.RemoveResidencySet(d.set)
+		}
+		d.queue.Release()
+	}
+	var err error
+	if d.queue, err = d.dev.NewCommandQueue(); err != nil {
+		return err
+	}
+	d.queue.SetLabel(d.rt.StringWithUTF8String("pond"))
+	if !d.set.Nil() {
+		d.queue.AddResidencySet(d.set)
+	}
+	return nil
+}
+
+func (d *Device) compileLibrary() error {
+	text := d.options.Source
+	if text == "" {
+		text = kernels.Source()
+	}
+	o := d.rt.NewCompileOptions()
+	defer o.Release()
+	o.SetLanguageVersion(mtl.LanguageVersion3_1)
+	// Fast arithmetic may assume that no value is infinite; masked scores are.
+	o.SetSafeMath()
+	var err error
+	if d.library, err = d.dev.NewLibraryWithSource(text, o); err != nil {
+		return fmt.Errorf("kernels do not compile: %w", err)
+	}
+	d.library.SetLabel(d.rt.StringWithUTF8String("pond kernels"))
+	return nil
+}
+
+// Name implements metal.Device.
+func (d *Device) Name() string { return d.name }
+
+// Close implements metal.Device: everything taken is given back, once.
+func (d *Device) Close() error {
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	return d.rt.Pool(func() error {
+		d.bury()
+		for _, b := range d.live {
+			d.drop(b)
+		}
+		clear(d.live)
+		if d.changed && !d.set.Nil() {
+			d.set.Commit()
+		}
+		for _, p := range d.pipelines {
+			p.state.Release()
+		}
+		if !d.queue.Nil() && !d.set.Nil() {
+			d.queue.RemoveResidencySet(d.set)
+		}
+		d.library.Release()
+		d.set.Release()
+		d.queue.Release()
+		d.commands.Release()
+		d.event.Release()
+		d.dev.Release()
+		return nil
+	})
+}
+
+// Capture records what f makes the GPU do into a file that Xcode opens. The process needs MTL_CAPTURE_ENABLED=1 in its environment.
+func (d *Device) Capture(path string, f func() error) error {
+	return d.rt.Pool(func() error {
+		m := d.rt.SharedCaptureManager()
+		if !m.SupportsDestination(mtl.CaptureDestinationGPUTraceDocument) {
+			return errors.New("capture: this process may not write captures, want MTL_CAPTURE_ENABLED=1 in its environment")
+		}
+		c := d.rt.NewCaptureDescriptor()
+		defer c.Release()
+		c.SetCaptureDevice(d.dev)
+		c.SetDestination(mtl.CaptureDestinationGPUTraceDocument)
+		c.SetOutputURL(d.rt.FileURLWithPath(path))
+		if err := m.StartCaptureWithDescriptor(c); err != nil {
+			return fmt.Errorf("capture %s: %w", path, err)
+		}
+		defer m.StopCapture()
+		return f()
+	})
+}

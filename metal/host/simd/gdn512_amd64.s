@@ -1,0 +1,140 @@
+#include "textflag.h"
+
+// One step of two rows of a gated delta net state, 128 floats each, in Z0-Z7 and Z8-Z15. DX is the token's key, BX its query.
+#define DOTS(j, SA, SB, AK, AQ, BK, BQ) \
+	VMOVUPS (64*j)(DX), Z24 \
+	VMOVUPS (64*j)(BX), Z25 \
+	VFMADD231PS Z24, SA, AK \
+	VFMADD231PS Z25, SA, AQ \
+	VFMADD231PS Z24, SB, BK \
+	VFMADD231PS Z25, SB, BQ
+
+#define UPDATE(j, SA, SB) \
+	VMULPS Z26, SA, SA \
+	VMULPS Z26, SB, SB \
+	VMOVUPS (64*j)(DX), Z24 \
+	VFMADD231PS Z27, Z24, SA \
+	VFMADD231PS Z28, Z24, SB
+
+// func gdnAVX512(state, q, k, v, y, gates *float32, rows, tokens, stride, out int)
+//
+// The delta rule over tokens for an even number of rows: state [rows, 128] stays in registers for all tokens. q and k are [tokens, 128];
+// v has stride bytes a token, y out bytes, one float a row; gates [tokens, 3] are decay, beta and k·q. With d = beta·(v − decay·S·k):
+// S ← decay·S + d⊗k and y = decay·S·q + d·(k·q), so that one pass over S gives both dots.
+TEXT ·gdnAVX512(SB), NOSPLIT, $0-80
+	MOVQ state+0(FP), DI
+	MOVQ v+24(FP), R8
+	MOVQ y+32(FP), R9
+	MOVQ rows+48(FP), R10
+	MOVQ stride+64(FP), R12
+	MOVQ out+72(FP), R13
+pair:
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z1
+	VMOVUPS 128(DI), Z2
+	VMOVUPS 192(DI), Z3
+	VMOVUPS 256(DI), Z4
+	VMOVUPS 320(DI), Z5
+	VMOVUPS 384(DI), Z6
+	VMOVUPS 448(DI), Z7
+	VMOVUPS 512(DI), Z8
+	VMOVUPS 576(DI), Z9
+	VMOVUPS 640(DI), Z10
+	VMOVUPS 704(DI), Z11
+	VMOVUPS 768(DI), Z12
+	VMOVUPS 832(DI), Z13
+	VMOVUPS 896(DI), Z14
+	VMOVUPS 960(DI), Z15
+	MOVQ q+8(FP), BX
+	MOVQ k+16(FP), DX
+	MOVQ gates+40(FP), SI
+	MOVQ tokens+56(FP), CX
+	MOVQ R8, AX
+	MOVQ R9, R11
+token:
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	DOTS(0, Z0, Z8, Z16, Z17, Z18, Z19)
+	DOTS(1, Z1, Z9, Z20, Z21, Z22, Z23)
+	DOTS(2, Z2, Z10, Z16, Z17, Z18, Z19)
+	DOTS(3, Z3, Z11, Z20, Z21, Z22, Z23)
+	DOTS(4, Z4, Z12, Z16, Z17, Z18, Z19)
+	DOTS(5, Z5, Z13, Z20, Z21, Z22, Z23)
+	DOTS(6, Z6, Z14, Z16, Z17, Z18, Z19)
+	DOTS(7, Z7, Z15, Z20, Z21, Z22, Z23)
+	VADDPS Z20, Z16, Z16
+	VADDPS Z21, Z17, Z17
+	VADDPS Z22, Z18, Z18
+	VADDPS Z23, Z19, Z19
+	// Lane i of X16 becomes the sum of the i-th: S·k and S·q of row a, of row b.
+	VUNPCKLPS Z17, Z16, Z20
+	VUNPCKHPS Z17, Z16, Z21
+	VADDPS Z21, Z20, Z20
+	VUNPCKLPS Z19, Z18, Z22
+	VUNPCKHPS Z19, Z18, Z23
+	VADDPS Z23, Z22, Z22
+	VUNPCKLPD Z22, Z20, Z16
+	VUNPCKHPD Z22, Z20, Z17
+	VADDPS Z17, Z16, Z16
+	VEXTRACTF64X4 $1, Z16, Y17
+	VADDPS Y17, Y16, Y16
+	VEXTRACTF32X4 $1, Y16, X17
+	VADDPS X17, X16, X16
+	VBROADCASTSS (SI), Z26
+	VMULPS X26, X16, X16 // decay·S·k, decay·S·q
+	VMOVSD (AX), X17 // v of both rows
+	VPERMILPS $0xd8, X16, X16 // k a, k b, q a, q b
+	VSUBPS X16, X17, X18
+	VBROADCASTSS 4(SI), X19
+	VMULPS X19, X18, X18 // d of both rows
+	VBROADCASTSS X18, Z27
+	VMOVSHDUP X18, X19
+	VBROADCASTSS X19, Z28
+	VPERMILPD $1, X16, X16
+	VBROADCASTSS 8(SI), X19
+	VFMADD231PS X19, X18, X16
+	VMOVSD X16, (R11)
+	UPDATE(0, Z0, Z8)
+	UPDATE(1, Z1, Z9)
+	UPDATE(2, Z2, Z10)
+	UPDATE(3, Z3, Z11)
+	UPDATE(4, Z4, Z12)
+	UPDATE(5, Z5, Z13)
+	UPDATE(6, Z6, Z14)
+	UPDATE(7, Z7, Z15)
+	ADDQ $512, DX
+	ADDQ $512, BX
+	ADDQ $12, SI
+	ADDQ R12, AX
+	ADDQ R13, R11
+	DECQ CX
+	JNZ token
+	VMOVUPS Z0, (DI)
+	VMOVUPS Z1, 64(DI)
+	VMOVUPS Z2, 128(DI)
+	VMOVUPS Z3, 192(DI)
+	VMOVUPS Z4, 256(DI)
+	VMOVUPS Z5, 320(DI)
+	VMOVUPS Z6, 384(DI)
+	VMOVUPS Z7, 448(DI)
+	VMOVUPS Z8, 512(DI)
+	VMOVUPS Z9, 576(DI)
+	VMOVUPS Z10, 640(DI)
+	VMOVUPS Z11, 704(DI)
+	VMOVUPS Z12, 768(DI)
+	VMOVUPS Z13, 832(DI)
+	VMOVUPS Z14, 896(DI)
+	VMOVUPS Z15, 960(DI)
+	ADDQ $1024, DI
+	ADDQ $8, R8
+	ADDQ $8, R9
+	SUBQ $2, R10
+	JG pair
+	VZEROUPPER
+	RET
