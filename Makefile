@@ -8,7 +8,7 @@ GUI_CC := $(shell command -v clang-19 2>/dev/null)
 GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
 GUI_TAGS = -tags migrated_fynedo$(if $(filter Linux,$(shell uname -s)),$(comma)x11)
 
-.PHONY: help run test build gui bench bench-pull test-faults fuzz parity parity-mlx rehearsal screenshot clean
+.PHONY: help run test build gui bench bench-pull test-faults fuzz parity parity-mlx rehearsal screenshot icons test-app app clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +50,15 @@ rehearsal: ## pull, kill, resume, verify, load and decode a made-up model of the
 
 screenshot: ## show the window under Xvfb and write build/pond.png
 	@scripts/screenshot.sh
+
+icons: ## draw the icons of the menu bar again
+	@CGO_ENABLED=0 $(GO) run ./scripts/icons
+
+test-app: ## drive the real app under Xvfb with a private D-Bus: menu, start, a question, stop, quit; and State under load with -race
+	@scripts/test_app.sh
+
+app: ## build/Pond for darwin/arm64 with its window: on a Mac, or anywhere with clang, lld and MACOS_SDK=DIR
+	@scripts/app.sh "$(MACOS_SDK)"
 
 clean: ## remove what was built
 	@rm -rf build

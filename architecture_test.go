@@ -21,6 +21,7 @@ type layer struct {
 var layers = []layer{
 	{".", []string{"app/...", "server", "inference/...", "assets"}},
 	{"scripts/fullsize", []string{"inference/tinymodel/fullsize"}},
+	{"scripts/icons", []string{"scripts/icons/tray"}},
 	{"scripts/rehearsal", []string{"inference/..."}},
 	{"scripts/...", nil},
 	{"parity", nil}, // tests only
@@ -82,13 +83,15 @@ type library struct {
 
 var libraries = []library{
 	{"C", nil},
-	{"unsafe", []string{"metal/mtl", "metal/gpu", "metal/host/...", "inference/checkpoint", "inference/memgate/probe_*.go"}},
+	{"unsafe", []string{"metal/mtl", "metal/gpu", "metal/host/...", "inference/checkpoint", "inference/memgate/probe_*.go", "app/login_darwin.go"}},
 	{"fyne.io/fyne/v2/app", []string{"gui.go"}},
 	{"fyne.io/systray", []string{"gui.go"}},
 	{"fyne.io/fyne/v2/...", []string{"gui.go", "app/ui"}},
 	{"github.com/labstack/echo/v4/...", []string{"server"}},
 	{"github.com/prometheus/client_golang/...", []string{"server"}},
 	{"github.com/ebitengine/purego/...", []string{"metal/mtl", "metal/standin", "inference/memgate/probe_darwin.go", "app/*_darwin.go"}},
+	{"gopkg.in/natefinch/lumberjack.v2", []string{"app"}},
+	{"github.com/godbus/dbus/v5", []string{"app"}},
 	{"github.com/adrg/xdg", []string{"app/settings"}},
 	{"github.com/spf13/cobra", []string{"*.go"}},
 	{"github.com/spf13/pflag", []string{"*.go"}},
@@ -100,6 +103,7 @@ var libraries = []library{
 // testLibraries may be imported by test files anywhere.
 var testLibraries = []string{
 	"github.com/google/go-cmp/...",
+	"github.com/godbus/dbus/v5/...",
 	"github.com/rogpeppe/go-internal/...",
 	"github.com/openai/openai-go/v3/...",
 	"github.com/pb33f/libopenapi/...",

@@ -106,7 +106,14 @@ func defaultHome(s streams) (app.Home, error) {
 	var f engineFlags
 	f.executor = "auto"
 	executor, err := f.chosenExecutor()
-	return app.Home{Paths: settings.DefaultPaths(), Demo: assets.Demo(), Known: s.known(), Tools: toolEnvironment(), Executor: executor}, err
+	paths := settings.DefaultPaths()
+	home := app.Home{Paths: paths, Demo: assets.Demo(), Known: s.known(), Tools: toolEnvironment(), Executor: executor, Log: app.OpenLog(paths.Logs)}
+	home.Logger = home.Log.Logger()
+	var trouble error
+	if home.System, trouble = app.ThisSystem(paths); trouble != nil {
+		home.Logger.Warn("part of the system cannot be used", "error", trouble)
+	}
+	return home, err
 }
 
 // serveHeadless is pond without a command where there is no window; why says so.

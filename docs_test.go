@@ -11,6 +11,7 @@ import (
 	"text/template"
 
 	"pond/app"
+	"pond/assets"
 )
 
 func read(t *testing.T, file string) string {
@@ -95,11 +96,17 @@ func TestInfoPlist(t *testing.T) {
 	}
 }
 
-// TestTrayIconIsATemplate: the tray icon is one black on nothing, as a template image has to be.
+// TestTrayIconIsATemplate: every icon of the menu bar is one black on nothing, as a template image has to be.
 func TestTrayIconIsATemplate(t *testing.T) {
-	for _, color := range regexp.MustCompile(`(?:fill|stroke)="([^"]+)"`).FindAllStringSubmatch(read(t, "assets/tray.svg"), -1) {
-		if color[1] != "#000000" && color[1] != "none" {
-			t.Errorf("assets/tray.svg: got colour %s, want black alone", color[1])
+	kinds := []assets.Tray{assets.TrayStopped, assets.TrayRunning, assets.TrayFailed}
+	for step := range assets.TraySteps + 1 {
+		kinds = append(kinds, assets.TrayWorking(float64(step)/assets.TraySteps))
+	}
+	for _, kind := range kinds {
+		for _, color := range regexp.MustCompile(`(?:fill|stroke)="([^"]+)"`).FindAllStringSubmatch(string(assets.TrayIcon(kind)), -1) {
+			if color[1] != "#000000" && color[1] != "none" {
+				t.Errorf("%s: got colour %s, want black alone", kind, color[1])
+			}
 		}
 	}
 }

@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
@@ -21,7 +23,8 @@ import (
 // hasWindow says that this binary has its window.
 const hasWindow = true
 
-// runDefault is pond without a command: the window and the icon in the menu bar, or the endpoint alone where there is no screen.
+// runDefault is pond without a command: the icon in the menu bar and its windows, or the endpoint alone where there is no screen. A Pond
+// that runs already shows its window instead.
 func runDefault(ctx context.Context, s streams) error {
 	if runtime.GOOS != "darwin" && os.Getenv("DISPLAY") == "" {
 		return serveHeadless(ctx, s, "there is no screen here")
@@ -30,75 +33,149 @@ func runDefault(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	p, err := app.Open(home)
+	defer home.Log.Close()
+	shows := make(chan struct{}, 1)
+	instance, err := app.Claim(home.Paths.Logs, func() {
+		select {
+		case shows <- struct{}{}:
+		default: // it will be shown already
+		}
+	})
+	if errors.Is(err, app.ErrShown) {
+		fmt.Fprintln(s.out, "Pond is open already; its window is shown")
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	return runWindow(ctx, p)
+	defer instance.Close()
+	d, err := newDesk(ctx, home)
+	if err != nil {
+		return err
+	}
+	return d.run(shows)
 }
 
-// runWindow shows Pond until the user quits. Everything that Fyne owns is touched on its thread only; the engine and the endpoint
+// desk is the composition of Pond and its windows. Everything that Fyne owns is touched on its thread only; the engine and the endpoint
 // never wait for that thread, because an open menu holds it.
-func runWindow(ctx context.Context, p *app.Pond) error {
-	a := fyneapp.NewWithID(app.ID)
-	a.SetIcon(fyne.NewStaticResource("icon.svg", assets.Icon()))
+type desk struct {
+	pond   *app.Pond
+	fyne   fyne.App
+	ui     *ui.UI
+	tray   desktop.App // nil: this driver has none
+	icon   assets.Tray // as it is drawn
+	ctx    context.Context
+	cancel context.CancelFunc
+}
 
-	ctx, cancel := signal.NotifyContext(ctx, os.Interrupt)
-	defer cancel()
-	var u *ui.UI
-	controls := ui.Controls{
-		Do: func(action app.Action) {
-			if p.Do(ctx, action) {
-				return
-			}
-			switch action {
-			case app.CopyDiagnostics:
-				a.Clipboard().SetContent(p.CopyDiagnostics())
-			case app.Quit:
-				u.End()
-				a.Quit()
-			case app.CopyEndpoint, app.CopyCurl, app.CopyPython, app.CopyJavaScript, app.CopyEnvironment:
-				a.Clipboard().SetContent(p.State().Snippet(action))
-			default:
-				u.Show()
-			}
-		},
-		Ask: func(ctx context.Context, question string, emit func(string), done func(error)) {
-			go func() { done(p.Ask(ctx, question, emit)) }()
-		},
+func newDesk(ctx context.Context, home app.Home) (*desk, error) {
+	d := &desk{fyne: fyneapp.NewWithID(app.ID)}
+	d.fyne.SetIcon(fyne.NewStaticResource("icon.svg", assets.Icon()))
+	home.System.Notify = func(title, text string) {
+		d.ui.Post(func() { d.fyne.SendNotification(fyne.NewNotification(title, text)) })
 	}
-	u = ui.New(a, controls, p.State())
-	tray, hasTray := a.(desktop.App)
-	if hasTray {
-		tray.SetSystemTrayMenu(u.TrayMenu(p.State()))
-		tray.SetSystemTrayIcon(theme.NewThemedResource(fyne.NewStaticResource("tray.svg", assets.TrayIcon())))
+	var err error
+	if d.pond, err = app.Open(home); err != nil {
+		return nil, err
 	}
-	a.Lifecycle().SetOnStarted(func() {
-		u.Show()
-		if p.Settings().StartServing {
-			p.Do(ctx, app.Start)
+	d.ctx, d.cancel = signal.NotifyContext(ctx, os.Interrupt)
+	d.ui = ui.New(d.fyne, ui.Controls{Do: d.do, Ask: func(ctx context.Context, question string, emit func(string), done func(error)) {
+		go func() { done(d.pond.Ask(ctx, question, emit)) }()
+	}}, d.pond.State())
+	d.tray, _ = d.fyne.(desktop.App)
+	return d, nil
+}
+
+// do carries out what the user chose, on Fyne's thread.
+func (d *desk) do(action app.Action) {
+	if d.pond.Do(d.ctx, action) {
+		return
+	}
+	switch action {
+	case app.NoAction:
+	case app.CopyDiagnostics:
+		d.fyne.Clipboard().SetContent(d.pond.CopyDiagnostics())
+	case app.CopyEndpoint, app.CopyCurl, app.CopyPython, app.CopyJavaScript, app.CopyEnvironment:
+		d.fyne.Clipboard().SetContent(d.pond.State().Snippet(action))
+	case app.Quit:
+		d.ui.End()
+		d.fyne.Quit()
+	default:
+		d.show(action)
+	}
+}
+
+// show brings a window to the front. Only what a user did leads here: a window that takes the focus by itself is rude.
+func (d *desk) show(app.Action) {
+	app.Activate()
+	d.ui.Show()
+}
+
+// run shows Pond until the user quits.
+func (d *desk) run(shows <-chan struct{}) error {
+	d.drawTray(d.pond.State())
+	d.fyne.Lifecycle().SetOnStarted(func() {
+		app.BecomeAccessory() // after Fyne's driver made it an ordinary app
+		if d.pond.Settings().StartServing && d.pond.State().Ready {
+			d.pond.Do(d.ctx, app.Start)
+		}
+		if welcome := d.pond.State().Phase != app.Stopped || d.tray == nil; welcome {
+			d.show(app.OpenWindow)
 		}
 	})
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		p.Watch(ctx, func(s app.State) {
-			u.Post(func() {
-				u.Draw(s)
-				if hasTray {
-					tray.SetSystemTrayMenu(u.TrayMenu(s))
-				}
-			})
-		})
-	}()
-	go func() { // on a signal Fyne quits by itself
-		<-ctx.Done()
-		u.End()
-	}()
-	a.Run()
-	u.End()
-	cancel()
-	<-watched
-	p.Close()
+	d.fyne.Settings().AddListener(func(fyne.Settings) { // dark or light
+		d.icon = ""
+		d.drawIcon(d.pond.State())
+	})
+	watched := make(chan struct{}, 4)
+	watch := func(f func()) {
+		go func() {
+			defer func() { watched <- struct{}{} }()
+			f()
+		}()
+	}
+	watch(func() { d.pond.Watch(d.ctx, func(s app.State) { d.ui.Post(func() { d.ui.Draw(s); d.drawIcon(s) }) }) })
+	watch(func() { d.pond.WatchMenu(d.ctx, func(s app.State) { d.ui.Post(func() { d.drawMenu(s) }) }) })
+	watch(func() { d.pond.Attend(d.ctx) })
+	watch(func() {
+		for {
+			select {
+			case <-shows:
+				d.ui.Post(func() { d.show(app.OpenWindow) })
+			case <-d.ctx.Done(): // on a signal Fyne quits by itself
+				d.ui.End()
+				return
+			}
+		}
+	})
+	d.fyne.Run()
+	d.ui.End()
+	d.cancel()
+	for range cap(watched) {
+		<-watched
+	}
+	d.pond.Close()
 	return nil
+}
+
+func (d *desk) drawTray(s app.State) {
+	d.drawMenu(s)
+	d.drawIcon(s)
+}
+
+// drawMenu rebuilds the menu whole.
+func (d *desk) drawMenu(s app.State) {
+	if d.tray != nil {
+		d.tray.SetSystemTrayMenu(d.ui.TrayMenu(s))
+	}
+}
+
+// drawIcon shows in the menu bar what Pond is doing; the same icon is not drawn twice.
+func (d *desk) drawIcon(s app.State) {
+	kind := trayIcon(s)
+	if d.tray == nil || kind == d.icon {
+		return
+	}
+	d.icon = kind
+	d.tray.SetSystemTrayIcon(theme.NewThemedResource(fyne.NewStaticResource("tray_"+string(kind)+".svg", assets.TrayIcon(kind))))
 }

@@ -76,7 +76,9 @@ func (p *Pond) endPause() {
 }
 
 // PauseUntil lets new work wait until then; answers that are being written go on. Zero is until Resume.
-func (p *Pond) PauseUntil(t time.Time) { p.hold(t, reasonUser) }
+func (p *Pond) PauseUntil(t time.Time) {
+	p.hold(t.Round(0), reasonUser) // by the wall clock: the other one stands still while the machine sleeps
+}
 
 // Resume ends every pause.
 func (p *Pond) Resume() {

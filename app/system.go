@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 )
@@ -11,6 +12,8 @@ type System struct {
 	KeepAwake func(reason string) (release func(), err error)
 	// OnBattery reports whether the machine runs on its battery; known is false where that cannot be told.
 	OnBattery func() (on, known bool)
+	// WatchSleep tells when the machine is about to sleep and when it woke, until ctx is done; told must not wait.
+	WatchSleep func(ctx context.Context, told func(awake bool)) error
 	// LoginItem reads from the system whether Pond is opened at login, and SetLoginItem asks the system to. Pond remembers nothing of it: the user may change it in the
 	// system's settings too, and what stands there holds.
 	LoginItem    func() (LoginStatus, error)
