@@ -114,6 +114,7 @@ type Engine struct {
 	slots []*slot        // worker only
 
 	snapshots snapshots
+	forms     forms
 
 	queue  *queue
 	worker sync.WaitGroup
@@ -302,9 +303,18 @@ func (e *Engine) Chat(ctx context.Context, r ChatRequest) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	form, err := e.formOf(r)
+	if err != nil {
+		return nil, err
+	}
 	ids, marks := e.encode(prompt)
 	j := e.newJob(ctx, ids, marks, r.Generation, prompt.Thinking)
-	j.parser = chat.NewParser(chat.ParserOptions{Thinking: prompt.Thinking, Tools: r.Conversation.Tools})
+	j.form = form
+	o := chat.ParserOptions{Thinking: prompt.Thinking, Tools: r.Conversation.Tools}
+	if form != nil {
+		o.NoCalls, o.Literal = form.noCalls, form.literal
+	}
+	j.parser = chat.NewParser(o)
 	return e.submit(j)
 }
 
@@ -337,5 +347,9 @@ func (e *Engine) Complete(ctx context.Context, r CompletionRequest) (*Answer, er
 			return nil, &chat.Error{Path: fmt.Sprintf("prompt[%d]", i), Message: fmt.Sprintf("got token %d, want 0 to %d", id, e.info.VocabSize-1)}
 		}
 	}
-	return e.submit(e.newJob(ctx, ids, nil, r.Generation, false))
+	j := e.newJob(ctx, ids, nil, r.Generation, false)
+	if g := r.Format.Grammar(); g != nil {
+		j.form = &form{vocab: e.forms.vocabulary(e), bound: e.forms.bind(e, g)}
+	}
+	return e.submit(j)
 }

@@ -48,11 +48,13 @@ func (e *Engine) closeThinking(j *job, s *slot, sampler *sample.Sampler, w *writ
 			ids = long
 		}
 	}
-	return e.give(j, s, sampler, w, logits, ids[:min(left, len(ids))])
+	return e.give(j, s, sampler, w, logits, ids)
 }
 
-// give writes tokens that were not drawn, and takes them in as a prompt is taken in. It returns the logits after them.
+// give writes tokens that were not drawn, as many as the answer may still have, and takes them in as a prompt is taken in. It returns
+// the logits after them.
 func (e *Engine) give(j *job, s *slot, sampler *sample.Sampler, w *writer, logits []float32, ids []int32) ([]float32, error) {
+	ids = ids[:min(j.gen.MaxTokens-j.usage.CompletionTokens, len(ids))]
 	kind := qwen36.LastLogits
 	size := e.chunk
 	if j.gen.Logprobs { // each is reported with what stood before it

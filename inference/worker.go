@@ -22,6 +22,7 @@ type job struct {
 	marks    []int // token indexes at which to take a snapshot, ascending
 	gen      Generation
 	parser   *chat.Parser // nil: the answer is plain text
+	form     *form        // nil: free
 	thinking bool
 	answer   *Answer
 	usage    Usage
@@ -45,9 +46,6 @@ func (e *Engine) submit(j *job) (*Answer, error) {
 	}
 	if j.gen.MaxTokens < 0 {
 		return nil, fmt.Errorf("max tokens: got %d, want at least 1, or 0 for the default", j.gen.MaxTokens)
-	}
-	if !j.gen.Format.IsText() || j.gen.ToolChoice.forced() || j.gen.OneCall {
-		return nil, errors.New("format, required tools and single calls: this version does not have them")
 	}
 	if j.gen.ThinkingBudget < 0 {
 		return nil, fmt.Errorf("thinking budget: got %d, want at least 1, or 0 for none", j.gen.ThinkingBudget)
@@ -223,11 +221,16 @@ func (e *Engine) decode(j *job, s *slot, logits []float32) (Finish, error) {
 		return "", err
 	}
 	w := &writer{job: j, tok: e.tok, decoder: e.tok.NewDecoder(), stopper: sample.NewStopper(j.gen.Stop), reasoning: j.thinking}
+	m := newMasker(j.form, w)
 	for {
 		if err := e.cancelled(j); err != nil {
 			return "", err
 		}
-		choice, err := sampler.Next(logits, s.seq.Pos(), j.top())
+		allowed, err := m.next()
+		if err != nil {
+			return "", err
+		}
+		choice, err := sampler.NextAmong(logits, allowed, s.seq.Pos(), j.top())
 		if err != nil {
 			return "", damaged(logits[:e.info.VocabSize], err)
 		}
@@ -238,6 +241,7 @@ func (e *Engine) decode(j *job, s *slot, logits []float32) (Finish, error) {
 			if w.full() {
 				return w.close(chat.EndLength), nil
 			}
+			m.begin()
 			continue
 		}
 		sampler.Accept(choice.ID)
@@ -245,17 +249,38 @@ func (e *Engine) decode(j *job, s *slot, logits []float32) (Finish, error) {
 			j.usage.CompletionTokens++
 			return w.close(chat.EndStop), nil
 		}
+		thinking := w.reasoning
 		if w.token(choice) {
 			return w.close(chat.EndStop), nil
 		}
-		if w.full() {
+		ended, err := m.took(choice.ID)
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case ended:
+			return w.close(chat.EndStop), nil
+		case w.full():
 			return w.close(chat.EndLength), nil
+		}
+		answering := m.formed() && thinking && !w.reasoning
+		if !answering {
+			m.ahead()
 		}
 		if logits, err = s.seq.Token(choice.ID); err != nil {
 			return "", err
 		}
 		s.line.Append(choice.ID)
 		e.queue.decoded(1)
+		if answering { // what the model always writes behind the tag is no part of the form
+			if logits, err = e.give(j, s, sampler, w, logits, e.tok.EncodeSpecial("\n\n")); err != nil {
+				return "", err
+			}
+			if w.full() {
+				return w.close(chat.EndLength), nil
+			}
+			m.begin()
+		}
 	}
 }
 
@@ -314,6 +339,10 @@ func (w *writer) until(events []chat.Event) []chat.Event {
 	var out []chat.Event
 	for _, e := range events {
 		if w.stopped {
+			break
+		}
+		if e.Kind == chat.CallStart && e.Index > 0 && w.job.gen.OneCall {
+			w.stopped = true
 			break
 		}
 		if e.Kind != chat.Text {

@@ -85,6 +85,9 @@ type opening struct {
 // opening tells whether b begins with the start of a call. Without <tool_call> it must
 // name a declared tool and go on like a call.
 func (p *Parser) opening(b []byte, bare bool) opening {
+	if p.noCalls {
+		return opening{}
+	}
 	rest := b
 	switch match(b, callOpen) {
 	case wait:

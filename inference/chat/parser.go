@@ -38,6 +38,10 @@ type ParserOptions struct {
 	// Tools are the request's tools. Their schemas give arguments their types, and
 	// their parameter names tell markup from text that mentions it.
 	Tools []json.RawMessage
+	// NoCalls says that the text holds no calls: what looks like one is text.
+	NoCalls bool
+	// Literal says that the content is a document of its own, such as JSON: unless it begins with a call, all of it is text, whatever it holds.
+	Literal bool
 	// NewID names calls; nil means "call_" and 24 random hexadecimal digits.
 	NewID func() string
 }
@@ -68,6 +72,8 @@ type Parser struct {
 	final   bool   // no more text will come
 	end     End    // why, if final
 
+	noCalls, literal bool
+
 	reasoning, content channel
 	call               callState
 	calls              int // calls begun
@@ -90,6 +96,8 @@ func NewParser(o ParserOptions) *Parser {
 		state:     inContent,
 		tools:     newToolSet(o.Tools),
 		newID:     o.NewID,
+		noCalls:   o.NoCalls,
+		literal:   o.Literal,
 		reasoning: channel{kind: Reasoning},
 		content:   channel{kind: Text},
 	}
@@ -242,6 +250,12 @@ func (p *Parser) marker(c *channel) (string, verdict) {
 			result = wait
 		}
 		return v == yes
+	}
+	if p.literal && c.kind == Text && p.calls == 0 {
+		if !c.some && see(callOpen, p.opening(p.buf, false).verdict) {
+			return callOpen, yes
+		}
+		return "", result
 	}
 	if see(thinkClose, match(p.buf, thinkClose)) {
 		return thinkClose, yes // in content a stray one is dropped

@@ -1,0 +1,169 @@
+package inference
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"pond/assets"
+	"pond/inference/chat"
+	"pond/inference/grammar"
+	"pond/inference/sample"
+)
+
+func openDemo(t testing.TB) *Engine {
+	t.Helper()
+	e, err := Open(context.Background(), Options{Model: FromFS(assets.Demo()), ID: "pond-demo", ContextTokens: 4096})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+func schema(t testing.TB, s string) grammar.Format {
+	t.Helper()
+	f, err := grammar.Schema(json.RawMessage(s), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+const sumSchema = `{"type":"object","properties":{"answer":{"type":"string","maxLength":30},"n":{"type":"integer"}},"required":["answer","n"],"additionalProperties":false}`
+
+func sum(t *testing.T, content string) {
+	t.Helper()
+	var v struct {
+		Answer *string
+		N      *int64
+	}
+	dec := json.NewDecoder(strings.NewReader(content))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&v); err != nil || v.Answer == nil || v.N == nil || dec.More() {
+		t.Errorf("got content %q, %v, want an answer and n", content, err)
+	}
+}
+
+// Case 6: the JSON went into the reasoning, or the field was ignored. The form holds behind the thinking, and without it.
+func TestSchemaHoldsBehindTheThinking(t *testing.T) {
+	e := openDemo(t)
+	for seed := range uint64(1) {
+		for _, thinking := range []bool{true, false} {
+			c := user("17-6 plus three twos")
+			c.Thinking = &thinking
+			g := Generation{MaxTokens: 600, ThinkingBudget: 12, Format: schema(t, sumSchema), Sampling: seeded(seed)}
+			r := ask(t, e, c, g)
+			if r.Finish != FinishStop {
+				t.Errorf("seed %d: got finish %s after %q", seed, r.Finish, r.Answer.Content)
+				continue
+			}
+			sum(t, r.Answer.Content)
+			if thinking != (r.Answer.Reasoning != "") || r.Usage.MaskSteps == 0 {
+				t.Errorf("seed %d: got thinking %q, want some: %v; %d masks", seed, r.Answer.Reasoning, thinking, r.Usage.MaskSteps)
+			}
+			g.MaxTokens = 4
+			if r := ask(t, e, c, g); r.Finish != FinishLength || thinking && r.Answer.Content != "" || r.Usage.CompletionTokens != 4 {
+				t.Errorf("four tokens: got %+v, want a length finish", r)
+			}
+		}
+	}
+}
+
+// A model of noise wants to end its thinking by ending the answer, by tags spelled out and by calls; the content is valid all the same.
+func TestNoiseIsHeldToTheSchema(t *testing.T) {
+	e := openTiny(t, Options{})
+	for seed := range uint64(3) {
+		p := &sample.Params{Temperature: 2, Seed: seed}
+		r := ask(t, e, user("noise"), Generation{MaxTokens: 700, ThinkingBudget: 60, Format: schema(t, sumSchema), Sampling: p})
+		if r.Finish != FinishStop {
+			t.Errorf("seed %d: got finish %s", seed, r.Finish)
+			continue
+		}
+		sum(t, r.Answer.Content)
+	}
+}
+
+func weatherTools() []json.RawMessage {
+	return []json.RawMessage{
+		json.RawMessage(`{"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":1,"maximum":9},"unit":{"type":"string","enum":["C","F"]},"at":{"type":"array","items":{"type":"number"},"maxItems":2}},"required":["city","days"]}}}`),
+		json.RawMessage(`{"type":"function","function":{"name":"now","parameters":{"type":"object","properties":{}}}}`),
+	}
+}
+
+func TestRequiredCallsAreMade(t *testing.T) {
+	for name, e := range map[string]*Engine{"demo": openDemo(t), "noise": openTiny(t, Options{})} {
+		for seed := range uint64(map[string]int{"demo": 1, "noise": 3}[name]) {
+			for _, choice := range []ToolChoice{{Mode: ToolsRequired}, {Name: "weather"}, {Name: "now"}} {
+				c := user("What is the weather in Oslo for two days?")
+				c.Tools = weatherTools()
+				thinking := seed%2 == 0
+				c.Thinking = &thinking
+				p := seeded(seed)
+				if name == "noise" { // a free text of noise has no end
+					p.Bias = map[int32]float64{}
+					for _, b := range []byte("\n</parameter>") {
+						p.Bias[int32(b)] = 6
+					}
+				}
+				r := ask(t, e, c, Generation{MaxTokens: 300, ThinkingBudget: 10, ToolChoice: choice, OneCall: true, Sampling: p})
+				if r.Finish == FinishLength {
+					continue // the city goes on
+				}
+				if r.Finish != FinishToolCalls || len(r.Answer.Calls) != 1 || r.Answer.Content != "" {
+					t.Errorf("%s, seed %d, %v: got finish %s, content %q and calls %s", name, seed, choice, r.Finish, r.Answer.Content, r.Answer.Calls)
+					continue
+				}
+				call := r.Answer.Calls[0]
+				if choice.Name != "" && call.Name != choice.Name {
+					t.Errorf("%s: got a call of %s, want %s", name, call.Name, choice.Name)
+				}
+				var args map[string]any
+				if err := json.Unmarshal(call.Arguments, &args); err != nil {
+					t.Errorf("%s: %s: %v", name, call.Arguments, err)
+				}
+				if days, ok := args["days"].(float64); call.Name == "weather" && (!ok || days < 1 || days > 9 || args["city"] == nil) {
+					t.Errorf("%s: got arguments %s, want a city and 1 to 9 days", name, call.Arguments)
+				}
+			}
+		}
+	}
+}
+
+func TestNoCallsWithToolChoiceNone(t *testing.T) {
+	e := openTiny(t, Options{})
+	open, _ := e.Tokenizer().ID("<tool_call>")
+	p := seeded(1)
+	p.Bias = map[int32]float64{open: 100}
+	c := user("call me")
+	c.Tools = weatherTools()
+	r := ask(t, e, c, Generation{MaxTokens: 60, ToolChoice: ToolChoice{Mode: ToolsNone}, Sampling: p})
+	if strings.Contains(r.Answer.Content+r.Answer.Reasoning, "<tool_call>") || len(r.Answer.Calls) > 0 {
+		t.Errorf("got %+v, want no call and none begun", r.Answer)
+	}
+	// Spelled out it is text.
+	parser := chat.NewParser(chat.ParserOptions{Tools: c.Tools, NoCalls: true})
+	var a chat.Answer
+	text := "so <tool_call>\n<function=now>\n</function>\n</tool_call> it is"
+	a.Apply(parser.Push(text))
+	a.Apply(parser.Close(chat.EndStop))
+	if a.Content != text || len(a.Calls) > 0 {
+		t.Errorf("got %+v, want %q as content", a, text)
+	}
+}
+
+func TestToolChoiceThatCannotBe(t *testing.T) {
+	e := openTiny(t, Options{})
+	with := user("hi")
+	with.Tools = weatherTools()
+	for _, c := range []struct {
+		conversation chat.Conversation
+		choice       ToolChoice
+	}{{user("hi"), ToolChoice{Mode: ToolsRequired}}, {with, ToolChoice{Name: "absent"}}, {with, ToolChoice{Mode: "maybe"}}} {
+		_, err := e.Chat(context.Background(), ChatRequest{Conversation: c.conversation, Generation: Generation{ToolChoice: c.choice}})
+		if ce, ok := err.(*chat.Error); !ok || ce.Path != "tool_choice" {
+			t.Errorf("%+v: got %v, want an error of tool_choice", c.choice, err)
+		}
+	}
+}
