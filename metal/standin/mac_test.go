@@ -14,6 +14,7 @@ import (
 // mac is a program that talks to the stand-in as one talks to a Mac, without any of the binding's care: what the misuses are planted with.
 type mac struct {
 	t    testing.TB
+	name string // of the planted mistake, for messages; a subtest would run on another thread, without the pool
 	lib  *Library
 	h    uintptr // of the shared library
 	addr uintptr // objc_msgSend
@@ -35,6 +36,7 @@ type mac struct {
 	objects func(id, sel uintptr, o []uintptr, n uintptr)
 
 	device, queue uintptr
+	leaving       []func()
 }
 
 // size is MTLSize.
@@ -82,16 +84,31 @@ func open(t testing.TB, o Options) *mac {
 	purego.RegisterLibFunc(&create, h, "MTLCreateSystemDefaultDevice")
 	m.device = create()
 	m.queue = m.send(m.device, "newCommandQueue")
-	t.Cleanup(func() {
+	m.atLeave(func() {
 		m.send(m.queue, "release")
 		m.send(m.device, "release")
 		m.pop(pool)
 		runtime.UnlockOSThread()
-		if err := lib.Close(); err != nil {
+	})
+	t.Cleanup(func() {
+		if err := m.leave(); err != nil {
 			t.Errorf("at the end of the session: %v", err)
 		}
 	})
 	return m
+}
+
+// atLeave has f called before the session closes, in reverse order.
+func (m *mac) atLeave(f func()) { m.leaving = append(m.leaving, f) }
+
+// leave releases what the test made through m and closes the session.
+func (m *mac) leave() error {
+	for len(m.leaving) > 0 {
+		f := m.leaving[len(m.leaving)-1]
+		m.leaving = m.leaving[:len(m.leaving)-1]
+		f()
+	}
+	return m.lib.Close()
 }
 
 // send sends a message whose arguments and result are integers or objects.
@@ -141,7 +158,7 @@ func (m *mac) kernels() uintptr {
 	if lib == 0 {
 		m.t.Fatal(why)
 	}
-	m.t.Cleanup(func() { m.send(lib, "release") })
+	m.atLeave(func() { m.send(lib, "release") })
 	return lib
 }
 
@@ -154,7 +171,7 @@ func (m *mac) pipeline(lib uintptr, kernel string) uintptr {
 		m.t.Fatal(why)
 	}
 	m.send(f, "release")
-	m.t.Cleanup(func() { m.send(p, "release") })
+	m.atLeave(func() { m.send(p, "release") })
 	return p
 }
 
@@ -164,7 +181,7 @@ const untracked = 1 << 8
 func (m *mac) buffer(label string, n int) uintptr {
 	b := m.send(m.device, "newBufferWithLength:options:", uintptr(4*n), untracked)
 	m.send(b, "setLabel:", m.string(label))
-	m.t.Cleanup(func() { m.send(b, "release") })
+	m.atLeave(func() { m.send(b, "release") })
 	return b
 }
 
@@ -219,16 +236,18 @@ func (m *mac) want(kind, pattern string) {
 	reports := m.lib.Reports()
 	found := false
 	for _, r := range reports {
-		if r.Kind == kind && regexp.MustCompile(pattern).MatchString(r.Text) {
+		if r.Kind == kind && regexpMatch(pattern, r.Text) {
 			found = true
 		} else if r.Kind != kind {
-			m.t.Errorf("got the report %v besides", r)
+			m.t.Errorf("%sgot the report %v besides", m.name, r)
 		}
 	}
 	if !found {
-		m.t.Errorf("got reports %v, want one of kind %s like %q", reports, kind, pattern)
+		m.t.Errorf("%sgot reports %v, want one of kind %s like %q", m.name, reports, kind, pattern)
 	}
 }
+
+func regexpMatch(pattern, s string) bool { return regexp.MustCompile(pattern).MatchString(s) }
 
 // clean fails the test if there is any report.
 func (m *mac) clean() {

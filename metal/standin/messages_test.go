@@ -85,10 +85,9 @@ func TestMessagesThatAMacRefuses(t *testing.T) {
 		{"alloc of what Metal makes", "unknown-selector", "alloc", func() { m.send(m.device, "alloc") }},
 	}
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			c.plant()
-			m.want(c.kind, c.pattern)
-		})
+		m.name = c.name + ": "
+		m.pool(c.plant)
+		m.want(c.kind, c.pattern)
 	}
 	// A message to nil is no mistake in Objective-C.
 	if got := m.send(0, "length"); got != 0 {

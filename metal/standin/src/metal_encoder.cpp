@@ -50,15 +50,24 @@ void setBuffer(In<Encoder> e, SEL, Maybe<Buffer> b, NSUInteger offset, NSUIntege
     return;
   }
   if (offset % 4) misuse("offset", "got offset %llu at index %llu, want a multiple of 4", ull(offset), ull(i));
-  s.buffer = Held<Buffer>(b.get());
+  s.buffer = b.o;
+  s.serial = b.o->serial;
   s.offset = offset;
+  remember(e, b.o);
+}
+
+// bound returns the slot's buffer; null where it is not set or has been released since.
+Buffer* bound(const Encoder::Slot& s) {
+  if (!s.buffer || s.buffer->life != Life::alive || s.buffer->serial != s.serial) return nullptr;
+  return stateOf<Buffer>(s.buffer);
 }
 
 void setBufferOffset(In<Encoder> e, SEL, NSUInteger offset, NSUInteger i) {
   if (!open(e) || !slotIndex(i)) return;
   Encoder::Slot& s = e->slots[i];
-  if (!s.buffer) return misuse("unset-buffer", "index %llu has no buffer whose offset could be set", ull(i));
-  if (offset >= s.buffer->bytes || offset % 4) return misuse("offset", "got offset %llu at index %llu, want a multiple of 4 less than %llu", ull(offset), ull(i), ull(s.buffer->bytes));
+  const Buffer* b = bound(s);
+  if (!b) return misuse("unset-buffer", "index %llu has no buffer whose offset could be set", ull(i));
+  if (offset >= b->bytes || offset % 4) return misuse("offset", "got offset %llu at index %llu, want a multiple of 4 less than %llu", ull(offset), ull(i), ull(b->bytes));
   s.offset = offset;
 }
 
@@ -104,15 +113,16 @@ bool bind(In<Encoder> e, const Pipeline& p, Dispatch& d) {
       b.lenBytes = s.bytes->size();
       b.base = const_cast<char*>(s.bytes->data());
       b.label = a.name;
-    } else if (s.buffer) {
-      b.base = static_cast<char*>(s.buffer->base) + s.offset;
-      b.lenBytes = s.buffer->bytes - s.offset;
+    } else if (const Buffer* buffer = bound(s)) {
+      b.base = static_cast<char*>(buffer->base) + s.offset;
+      b.lenBytes = buffer->bytes - s.offset;
       if (a.alignBytes && s.offset % a.alignBytes) {
         misuse("offset", "%s: %s at index %u has offset %llu, want a multiple of %u", p.label.c_str(), a.name, a.index, ull(s.offset), a.alignBytes);
         good = false;
       }
     } else {
-      misuse("unset-buffer", "%s: %s at index %u is not set", p.label.c_str(), a.name, a.index);
+      if (s.buffer) misuse("use-after-release", "%s: %s at index %u has been released since it was set", p.label.c_str(), a.name, a.index);
+      else misuse("unset-buffer", "%s: %s at index %u is not set", p.label.c_str(), a.name, a.index);
       good = false;
       continue;
     }
@@ -165,7 +175,8 @@ void record(In<Encoder> e, Dispatch d, MTLSize threads) {
   if (!bind(e, p, d)) return;
   // Only now, when nothing is missing: what is used, and how.
   for (const msl_arg_info& a : p.args)
-    if (a.kind == MSL_ARG_BUFFER && e->slots[a.index].buffer) use(e, e->slots[a.index].buffer.get(), a.access & MSL_WRITE);
+    if (a.kind == MSL_ARG_BUFFER)
+      if (Buffer* b = bound(e->slots[a.index])) use(e, b, a.access & MSL_WRITE);
   remember(e, e->pipeline.object());
   if (e->fresh || !e->concurrent) e->pass->levels.emplace_back();
   e->fresh = false;

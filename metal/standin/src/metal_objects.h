@@ -303,8 +303,9 @@ struct Encoder : Labelled {
   std::shared_ptr<Pass> pass = std::make_shared<Pass>();
   bool concurrent = false, ended = false, fresh = true;  // fresh: the next dispatch opens a level
   Held<Pipeline> pipeline;
-  struct Slot {
-    Held<Buffer> buffer;
+  struct Slot {  // not holding the buffer: with unretained references nothing on a Mac does
+    Object* buffer = nullptr;
+    uint64_t serial = 0;
     NSUInteger offset = 0;
     const std::string* bytes = nullptr;
   } slots[kMaxBuffers];
