@@ -28,7 +28,7 @@ var layers = []layer{
 	{"packaging/...", nil},
 	{"assets/...", nil},
 
-	{"app/ui", []string{"app", "app/chats", "app/settings", "inference/chat"}},
+	{"app/ui", []string{"app", "app/chats", "app/settings", "inference/memgate"}},
 	{"app/settings", nil},
 	{"app/chats", []string{"inference", "inference/chat", "inference/sample"}},
 	{"app/console", []string{"inference", "inference/chat", "inference/sample"}},
@@ -87,6 +87,7 @@ var libraries = []library{
 	{"fyne.io/fyne/v2/app", []string{"gui.go"}},
 	{"fyne.io/systray", []string{"gui.go"}},
 	{"fyne.io/fyne/v2/...", []string{"gui.go", "app/ui"}},
+	{"github.com/yuin/goldmark/...", []string{"app/ui"}},
 	{"github.com/labstack/echo/v4/...", []string{"server"}},
 	{"github.com/prometheus/client_golang/...", []string{"server"}},
 	{"github.com/ebitengine/purego/...", []string{"metal/mtl", "metal/standin", "inference/memgate/probe_darwin.go", "app/*_darwin.go"}},

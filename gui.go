@@ -16,6 +16,7 @@ import (
 	"fyne.io/fyne/v2/theme"
 
 	"pond/app"
+	"pond/app/chats"
 	"pond/app/ui"
 	"pond/assets"
 )
@@ -62,6 +63,7 @@ type desk struct {
 	pond   *app.Pond
 	fyne   fyne.App
 	ui     *ui.UI
+	chats  *chats.Store
 	tray   desktop.App // nil: this driver has none
 	icon   assets.Tray // as it is drawn
 	ctx    context.Context
@@ -79,9 +81,8 @@ func newDesk(ctx context.Context, home app.Home) (*desk, error) {
 		return nil, err
 	}
 	d.ctx, d.cancel = signal.NotifyContext(ctx, os.Interrupt)
-	d.ui = ui.New(d.fyne, ui.Controls{Do: d.do, Ask: func(ctx context.Context, question string, emit func(string), done func(error)) {
-		go func() { done(d.pond.Ask(ctx, question, emit)) }()
-	}}, d.pond.State())
+	d.chats = ui.NewStore(d.pond, home.Paths.Chats)
+	d.ui = ui.New(d.fyne, ui.ControlsOf(d.pond, d.chats, d.do), d.pond.State())
 	d.tray, _ = d.fyne.(desktop.App)
 	return d, nil
 }
@@ -94,7 +95,10 @@ func (d *desk) do(action app.Action) {
 	switch action {
 	case app.NoAction:
 	case app.CopyDiagnostics:
-		d.fyne.Clipboard().SetContent(d.pond.CopyDiagnostics())
+		go func() {
+			text := d.pond.CopyDiagnostics() // asks the machine
+			d.ui.Post(func() { d.fyne.Clipboard().SetContent(text) })
+		}()
 	case app.CopyEndpoint, app.CopyCurl, app.CopyPython, app.CopyJavaScript, app.CopyEnvironment:
 		d.fyne.Clipboard().SetContent(d.pond.State().Snippet(action))
 	case app.Quit:
@@ -106,10 +110,7 @@ func (d *desk) do(action app.Action) {
 }
 
 // show brings a window to the front. Only what a user did leads here: a window that takes the focus by itself is rude.
-func (d *desk) show(app.Action) {
-	app.Activate()
-	d.ui.Show()
-}
+func (d *desk) show(window app.Action) { d.ui.Open(window) }
 
 // run shows Pond until the user quits.
 func (d *desk) run(shows <-chan struct{}) error {
@@ -134,7 +135,9 @@ func (d *desk) run(shows <-chan struct{}) error {
 			f()
 		}()
 	}
-	watch(func() { d.pond.Watch(d.ctx, func(s app.State) { d.ui.Post(func() { d.ui.Draw(s); d.drawIcon(s) }) }) })
+	watch(func() {
+		d.pond.Watch(d.ctx, func(s app.State) { d.ui.Publish(s); d.ui.Post(func() { d.drawIcon(s) }) })
+	})
 	watch(func() { d.pond.WatchMenu(d.ctx, func(s app.State) { d.ui.Post(func() { d.drawMenu(s) }) }) })
 	watch(func() { d.pond.Attend(d.ctx) })
 	watch(func() {
@@ -154,6 +157,7 @@ func (d *desk) run(shows <-chan struct{}) error {
 	for range cap(watched) {
 		<-watched
 	}
+	d.chats.Close() // before the model goes, so that a running answer is marked as interrupted and not as failed
 	d.pond.Close()
 	return nil
 }

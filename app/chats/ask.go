@@ -24,23 +24,18 @@ type Stream struct {
 // ErrNotRunning is what a question gets while no model is loaded.
 var ErrNotRunning = errors.New("the model is not running; start it and ask again")
 
-// FromEngine asks the engine that is loaded at the moment of the question; current gives nil while none is. The questions wait in the
-// same queue as those of the server's clients.
-func FromEngine(current func() *inference.Engine) Ask {
+// FromEngine asks the engine: chat is that of an inference.Engine, or of what loads one first. The questions wait in the same queue as those
+// of the server's clients. running tells whether there is an engine, or will be in a moment; nil: there is.
+func FromEngine(chat func(context.Context, inference.ChatRequest) (*inference.Answer, error), running func() bool) Ask {
 	return func(ctx context.Context, r inference.ChatRequest) (Stream, error) {
-		e := current()
-		if e == nil {
+		if running != nil && !running() {
 			return Stream{}, ErrNotRunning
 		}
-		a, err := e.Chat(ctx, r)
+		a, err := chat(ctx, r)
 		if err != nil {
 			return Stream{}, err
 		}
-		s := Stream{Next: a.Next, Err: a.Err, Result: a.Result, StopThinking: func() {}}
-		if hurried, ok := any(a).(interface{ StopThinking() }); ok {
-			s.StopThinking = hurried.StopThinking
-		}
-		return s, nil
+		return Stream{Next: a.Next, Err: a.Err, Result: a.Result, StopThinking: a.StopThinking}, nil
 	}
 }
 

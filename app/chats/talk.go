@@ -141,7 +141,8 @@ func (t *Talk) begin() {
 // ErrAnswering is what asking gets while an answer is being written.
 var ErrAnswering = errors.New("an answer is being written; stop it first")
 
-var errNothing = errors.New("there is nothing to send")
+// ErrNothing is what sending an empty question gets.
+var ErrNothing = errors.New("there is nothing to send")
 
 // Send adds a question behind what is shown and asks for its answer.
 func (t *Talk) Send(text string, files []File) error {
@@ -168,7 +169,7 @@ func (t *Talk) sendBelow(parent int, text string, files []File) error {
 	case t.running != 0:
 		return ErrAnswering
 	case text == "" && len(files) == 0:
-		return errNothing
+		return ErrNothing
 	case len(files) > MaxFiles:
 		return fmt.Errorf("a question takes at most %d files", MaxFiles)
 	}

@@ -1,0 +1,65 @@
+package ui
+
+import (
+	"io"
+	"os"
+	"unicode"
+	"unicode/utf8"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/dialog"
+	"fyne.io/fyne/v2/storage"
+
+	"pond/app/chats"
+)
+
+// openURI reads what was dropped on the window.
+func openURI(uri fyne.URI) (io.ReadCloser, error) {
+	if uri.Scheme() == "file" {
+		return os.Open(uri.Path())
+	}
+	return storage.Reader(uri)
+}
+
+// attachFrom reads a file, elsewhere, and puts it beside the next question.
+func (c *chatWindow) attachFrom(name string, r io.ReadCloser) {
+	var f chats.File
+	c.u.elsewhere(func() (err error) {
+		defer r.Close()
+		f, err = chats.ReadFile(name, r)
+		return err
+	}, func(err error) {
+		switch {
+		case err != nil:
+			c.fail(err)
+		case len(c.files) == chats.MaxFiles:
+			c.fail(&chats.AttachError{Name: name, Reason: "a question takes no more files."})
+		default:
+			c.files = append(c.files, f)
+			c.drawChips()
+		}
+	})
+}
+
+// showError shows an error as a sentence.
+func showError(err error, w fyne.Window) {
+	dialog.ShowInformation("That did not work", sentence(err.Error()), w)
+}
+
+// sentenceCase begins with a capital letter.
+func sentenceCase(text string) string {
+	r, n := utf8.DecodeRuneInString(text)
+	if n == 0 {
+		return ""
+	}
+	return string(unicode.ToUpper(r)) + text[n:]
+}
+
+// sentence begins with a capital letter and ends with a stop.
+func sentence(text string) string {
+	text = sentenceCase(text)
+	if last, n := utf8.DecodeLastRuneInString(text); n > 0 && (unicode.IsLetter(last) || unicode.IsDigit(last) || last == ')' || last == '"') {
+		text += "."
+	}
+	return text
+}
