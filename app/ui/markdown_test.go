@@ -44,7 +44,7 @@ func words(leaves []leaf) string {
 
 func TestMarkdown(t *testing.T) {
 	for source, want := range map[string]string{
-		"# A *b* `c`":                     "#A I(b)`c`",
+		"# A *b* `c`":                     "#A I(b) `c`",
 		"a **b**\nc\\*d &amp; e":          "a B(b) c*d & e",
 		"- a\n  1. b\n  2. c\n- [x] d":    "  •a\n    1.b\n    2.c\n  •[x] d",
 		"7. seven\n8. eight":              "  7.seven\n  8.eight",
