@@ -8,7 +8,10 @@ import (
 
 	"pond/inference/memgate"
 	"pond/metal"
+	"pond/metal/gpu"
 	"pond/metal/host"
+	"pond/metal/mtl"
+	"pond/metal/standin"
 )
 
 // available says why an executor does not run here.
@@ -17,7 +20,7 @@ func available(x Executor) error {
 	case Metal:
 		return errors.New("it needs a Mac with Apple Silicon")
 	case Standin:
-		return errors.New("this version of Pond does not have it")
+		return standin.Available()
 	}
 	return nil
 }
@@ -27,8 +30,32 @@ func openDevice(x Executor, threads int) (metal.Device, error) {
 	if err := Available(x); err != nil {
 		return nil, fmt.Errorf("executor %s: %w", x, err)
 	}
-	return host.Open(threads), nil
+	if x != Standin {
+		return host.Open(threads), nil
+	}
+	lib, err := standin.Open(standin.Options{Workers: threads})
+	if err != nil {
+		return nil, err
+	}
+	d := &standinDevice{library: lib}
+	rt, err := mtl.Load(lib.Path())
+	if err == nil {
+		d.Device, err = gpu.Open(rt, gpu.Options{Labels: true})
+	}
+	if err != nil {
+		return nil, errors.Join(err, lib.Close())
+	}
+	return d, nil
 }
+
+// standinDevice is Metal on the processor. Its Close says what a Mac would have lost or objected to.
+type standinDevice struct {
+	*gpu.Device
+	library *standin.Library
+}
+
+// Close implements metal.Device.
+func (d *standinDevice) Close() error { return errors.Join(d.Device.Close(), d.library.Close()) }
 
 // placementOf says what becomes of the weights: the host computes on the mapped files, the stand-in on a copy in ordinary memory.
 func placementOf(x Executor) memgate.Placement {

@@ -97,6 +97,11 @@ func (d *Device) bind(ds metal.Dispatch, access map[*buffer]kernels.Access) (b b
 	if len(b.places) >= maxArguments {
 		return b, fmt.Errorf("got %d buffers and the parameters, want at most %d", len(b.places), maxArguments)
 	}
+	if k.Check != nil {
+		if err := k.Check(ds.Params); err != nil {
+			return b, err
+		}
+	}
 	if b.params, err = kernels.EncodeParams(ds.Params); err != nil {
 		return b, err
 	}

@@ -1,0 +1,210 @@
+package qwen36
+
+// The plans through Metal: the GPU of a Mac, or the stand-in that plays it, against the goldens and against the host executor.
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"pond/inference/checkpoint"
+	"pond/inference/tinymodel"
+	"pond/metal"
+	"pond/metal/crosscheck"
+	"pond/metal/gputest"
+	"pond/metal/host"
+	"pond/metal/kernels"
+	"pond/metal/standin"
+)
+
+// gpuModel opens a small model on the GPU.
+func gpuModel(t *testing.T, c *checkpoint.Checkpoint, s Shape, context int, o gputest.Options) *Model {
+	t.Helper()
+	m, err := NewModel(gputest.Open(t, o), c, s, context)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestGPUGreedyEqualsSpec(t *testing.T) {
+	for _, c := range []struct {
+		kind tinymodel.Kind
+		want []int32
+	}{{tinymodel.Tiny, goldenTiny()}, {tinymodel.KernelTrue, goldenKernelTrue()}} {
+		t.Run(c.kind.String(), func(t *testing.T) {
+			ckpt, _, s := goldenModel(t, c.kind)
+			m := gpuModel(t, ckpt, s, 64, gputest.Options{})
+			for _, chunk := range []int{0, 5} { // token by token, and prefill, then decode
+				q := newSequence(t, m)
+				if got := greedy(t, q, feed(t, q, goldenPrompt(), chunk), len(c.want)); !slices.Equal(got, c.want) {
+					t.Errorf("chunks of %d: got %v, want %v", chunk, got, c.want)
+				}
+			}
+		})
+	}
+}
+
+// TestGPUKernelsEqualReferences compares every dispatch of prefill and decode with its reference, from the same inputs.
+func TestGPUKernelsEqualReferences(t *testing.T) {
+	for _, kind := range []tinymodel.Kind{tinymodel.Tiny, tinymodel.KernelTrue} {
+		t.Run(kind.String(), func(t *testing.T) { checkKernels(t, kind, gputest.Options{}, nil) })
+	}
+}
+
+// TestGPUKernelsInAnyOrder does so with lanes, simdgroups, threadgroups and dispatches in other orders, and once with every access checked.
+func TestGPUKernelsInAnyOrder(t *testing.T) {
+	for name, o := range map[string]gputest.Options{
+		"descending": {Standin: standin.Options{Order: standin.Descending}},
+		"shuffled":   {Standin: standin.Options{Order: standin.Shuffled, ShuffleDispatches: true, Poison: true}},
+		"checked":    {Standin: standin.Options{Check: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checkKernels(t, tinymodel.Tiny, o, rand.New(rand.NewPCG(7, 1)))
+			if os.Getenv(metalCheck) != "" {
+				checkKernels(t, tinymodel.KernelTrue, o, rand.New(rand.NewPCG(7, 2)))
+			}
+		})
+	}
+}
+
+// metalCheck names the environment variable of `make metal-check`, which runs the long forms.
+const metalCheck = "POND_METAL_CHECK"
+
+func checkKernels(t *testing.T, kind tinymodel.Kind, o gputest.Options, shuffle *rand.Rand) {
+	t.Helper()
+	ckpt, _, s := goldenModel(t, kind)
+	dev := crosscheck.New(host.Open(2), gputest.Open(t, o))
+	m, err := NewModel(dev, ckpt, s, 300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := newSequence(t, m)
+	q.Options.Shuffle = shuffle
+	ids := sampleIDs(s.Vocab, 44)
+	feed(t, q, ids[:37], 37) // a tile of rows and a rest
+	feed(t, q, ids[37:42], 5)
+	feed(t, q, ids[42:], 0)
+	unused := 0
+	for _, r := range dev.Results() {
+		switch {
+		case r.Failure != "":
+			t.Errorf("%s: %s", r.Kernel, r.Failure)
+		case r.Dispatches == 0:
+			unused++
+			t.Logf("%s is not used", r.Kernel)
+		default:
+			t.Logf("%s: %d dispatches, worst difference %.3f of the tolerance", r.Kernel, r.Dispatches, r.Worst)
+		}
+	}
+	if unused > 2 {
+		t.Errorf("%d kernels are not used by the plans", unused)
+	}
+}
+
+// written is what one level wrote, by dispatch and argument.
+type written [][]float32
+
+// tapWritten records all f32 that the plan's dispatches write, level by level.
+func tapWritten(q *Sequence) *[]written {
+	signatures := map[string]kernels.Kernel{}
+	for _, k := range kernels.All() {
+		signatures[k.Name] = k
+	}
+	out := &[]written{}
+	q.Options.Tap = func(_ int, ds []metal.Dispatch) {
+		var w written
+		for _, d := range ds {
+			for i, a := range d.Args {
+				sig, err := signatures[d.Kernel].Param(i, len(d.Args))
+				if err == nil && sig.Access&kernels.Write != 0 && sig.DType == kernels.F32 {
+					w = append(w, slices.Clone(a.Buffer.F32()[a.Off/4:(a.Off+a.Len)/4]))
+				}
+			}
+		}
+		*out = append(*out, w)
+	}
+	return out
+}
+
+// tapTolerance is how far the whole model may be from the host executor at any tap, in parts of the root mean square there: float32 sums in
+// another order differ by parts in 1e6 a dispatch, and the difference grows along layers and tokens through the recurrent state.
+const tapTolerance = 2e-3
+
+// TestGPUDemoEqualsHost runs the demo model on both, each on its own state, and compares everything that every level writes.
+func TestGPUDemoEqualsHost(t *testing.T) {
+	tokens := 3
+	if os.Getenv(metalCheck) != "" {
+		tokens = 64
+	}
+	if n, err := strconv.Atoi(os.Getenv("POND_DEMO_TOKENS")); err == nil {
+		tokens = n
+	}
+	if _, err := os.Stat(filepath.Join(demoDir, "model.safetensors.index.json")); err != nil {
+		t.Skip("no demo model: ", err)
+	}
+	ckpt, err := checkpoint.OpenDir(demoDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ckpt.Close() })
+	_, s := loadWeights(t, ckpt)
+	ours, theirs := newSequence(t, gpuModel(t, ckpt, s, 512, gputest.Options{})), newSequence(t, newModel(t, ckpt, s, 512, 2))
+	prompt := sampleIDs(4000, 19)
+	got, want := tapWritten(ours), tapWritten(theirs)
+	worst := 0.0
+	check := func(what string) {
+		t.Helper()
+		if len(*got) != len(*want) {
+			t.Fatalf("%s: got %d levels, want %d", what, len(*got), len(*want))
+		}
+		for l := range *want {
+			for i := range (*want)[l] {
+				if d := apart((*got)[l][i], (*want)[l][i]); d > tapTolerance {
+					t.Fatalf("%s: level %d, output %d: got a difference of %.2g of the root mean square, want at most %g", what, l, i, d, tapTolerance)
+				} else {
+					worst = max(worst, d)
+				}
+			}
+		}
+		*got, *want = nil, nil
+	}
+	a, b := feed(t, ours, prompt, len(prompt)), feed(t, theirs, prompt, len(prompt))
+	check("prompt")
+	for i := range tokens {
+		id := best(b)
+		if best(a) != id {
+			t.Fatalf("token %d: got %d, want %d", i, best(a), id)
+		}
+		a, b = slices.Clone(token(t, ours, id)), slices.Clone(token(t, theirs, id))
+		check("token " + strconv.Itoa(i))
+	}
+	t.Logf("%d tokens: largest difference at a tap %.2g of the root mean square", tokens, worst)
+}
+
+// apart is the largest difference in parts of the root mean square of want.
+func apart(got, want []float32) float64 {
+	var squares, most float64
+	n := 0
+	for i, w := range want {
+		if got[i] != w && !(math.IsNaN(float64(got[i])) && math.IsNaN(float64(w))) {
+			d := math.Abs(float64(got[i]) - float64(w))
+			if math.IsNaN(d) || math.IsInf(d, 0) {
+				return math.Inf(1)
+			}
+			most = max(most, d)
+		}
+		if v := float64(w); !math.IsInf(v, 0) && !math.IsNaN(v) {
+			squares += v * v
+			n++
+		}
+	}
+	if most == 0 {
+		return 0
+	}
+	return most / math.Sqrt(squares/float64(max(n, 1)))
+}
