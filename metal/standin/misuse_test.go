@@ -3,8 +3,6 @@ package standin
 import (
 	"runtime"
 	"testing"
-
-	"github.com/ebitengine/purego"
 )
 
 // Each case plants one mistake in an otherwise correct program; the stand-in must name it, and nothing else.
@@ -507,18 +505,4 @@ func TestInjectedFaults(t *testing.T) {
 	}
 	m.send(f, "release")
 	m.clean()
-}
-
-// purego turns the handler into a block's function; the block itself is laid out here as the compiler would.
-func TestCompletionHandlerIsChecked(t *testing.T) {
-	m := open(t, Options{})
-	symbol, err := purego.Dlsym(m.h, "_NSConcreteGlobalBlock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if symbol == 0 {
-		t.Error("got no _NSConcreteGlobalBlock")
-	}
-	m.pool(func() { m.send(m.send(m.queue, "commandBuffer"), "addCompletedHandler:", 0) })
-	m.want("argument-type", "got no block")
 }

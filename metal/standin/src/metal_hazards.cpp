@@ -13,8 +13,8 @@ namespace {
 
 struct Hazards {
   std::mutex mu;
-  std::atomic<uint64_t> clock{0};
-  uint64_t passes = 0;
+  uint64_t clock = 0, passes = 0;
+  std::set<uint64_t> inFlight;  // moments of commit of what has not completed
 };
 Hazards& hazards() {
   static Hazards* h = new Hazards;
@@ -27,13 +27,29 @@ bool isBefore(const PassOrder& q, const PassOrder& p) {
   return done && done < p.submission->committed;
 }
 
+// forget drops passes that had completed before anything in flight was committed: they are before all that can still come, so sets stay small.
+void forget(Passes& passes) {
+  const Hazards& h = hazards();
+  const uint64_t horizon = h.inFlight.empty() ? h.clock : *h.inFlight.begin();
+  std::erase_if(passes, [&](auto& p) { return p.second->completed && p.second->completed < horizon; });
+}
+
 const char* nameOf(const Buffer& b) { return b.label.empty() ? "without label" : b.label.c_str(); }
 
 }  // namespace
 
-uint64_t hazardMoment() { return ++hazards().clock; }
+void hazardCommit(Submission& s) {
+  std::lock_guard g(hazards().mu);
+  hazards().inFlight.insert(s.committed = ++hazards().clock);
+}
 
-std::shared_ptr<PassOrder> beginPass(const Pass& pass, const std::shared_ptr<Submission>& s, const std::set<uint64_t>& waited) {
+void hazardComplete(Submission& s) {
+  std::lock_guard g(hazards().mu);
+  s.completed = ++hazards().clock;
+  hazards().inFlight.erase(s.committed);
+}
+
+std::shared_ptr<PassOrder> beginPass(const Pass& pass, const std::shared_ptr<Submission>& s, const Passes& waited) {
   Hazards& h = hazards();
   std::lock_guard g(h.mu);
   auto p = std::make_shared<PassOrder>();
@@ -42,6 +58,7 @@ std::shared_ptr<PassOrder> beginPass(const Pass& pass, const std::shared_ptr<Sub
   p->submission = s;
   p->before = waited;
   for (auto& f : pass.waits) p->before.insert(f->before.begin(), f->before.end());
+  forget(p->before);
   for (auto& [b, write] : pass.uses) {
     if (!b->untracked()) continue;
     if (b->writer && !isBefore(*b->writer, *p))
@@ -67,7 +84,8 @@ void endPass(const Pass& pass, const PassOrder& p) {
   std::lock_guard g(h.mu);
   for (auto& f : pass.updates) {
     f->before.insert(p.before.begin(), p.before.end());
-    f->before.insert(p.serial);
+    f->before[p.serial] = p.submission;
+    forget(f->before);
   }
 }
 

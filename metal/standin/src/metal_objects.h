@@ -95,15 +95,16 @@ struct Job {  // one call of the compiler, owned by newLibraryWithSource
 struct Submission {  // of one command buffer
   std::atomic<uint64_t> committed{0}, completed{0};  // moments on one clock of commits and completions
 };
+// Passes by number, with the submission that each belongs to.
+using Passes = std::map<uint64_t, std::shared_ptr<Submission>>;
 struct PassOrder {
   uint64_t serial;
   std::string label;
   std::shared_ptr<Submission> submission;
-  std::set<uint64_t> before;  // passes that fences and events put before this one
+  Passes before;  // what fences and events put before this one
 };
-struct Fence;
-struct Event;
-uint64_t hazardMoment();
+void hazardCommit(Submission& s);
+void hazardComplete(Submission& s);
 
 // ---- classes
 
@@ -195,12 +196,12 @@ struct Event : Labelled {
   std::mutex mu;
   std::condition_variable changed;
   uint64_t value = 0;
-  std::map<uint64_t, std::set<uint64_t>> signals;  // value -> passes before it
+  std::map<uint64_t, Passes> signals;  // value -> passes before it
 };
 struct SharedEvent : Event {};
 struct Fence : Labelled {
   Held<Device> device;
-  std::set<uint64_t> before;  // guarded by the hazards' mutex
+  Passes before;  // guarded by the hazards' mutex
 };
 
 struct CounterSet : Root {
@@ -345,7 +346,7 @@ double gpuSeconds();
 uint64_t gpuNanoseconds();
 
 // Hazards (metal_hazards.cpp).
-std::shared_ptr<PassOrder> beginPass(const Pass& p, const std::shared_ptr<Submission>& s, const std::set<uint64_t>& waited);
+std::shared_ptr<PassOrder> beginPass(const Pass& p, const std::shared_ptr<Submission>& s, const Passes& waited);
 void endPass(const Pass& p, const PassOrder& o);
 
 void checkResident(CommandBuffer& c);  // at commit (metal_buffer.cpp)

@@ -134,7 +134,7 @@ void commands_commit(In<CommandBuffer> c, SEL) {
   }
   if (c->groups) misuse("debug-group", "%d debug groups are still open", c->groups);
   checkResident(*c.get());
-  c->submission->committed = hazardMoment();
+  hazardCommit(*c->submission);
   if (c->status == notEnqueued) laneEnqueue(*c->queue->lane, c.get());
   {
     std::lock_guard g(c->mu);

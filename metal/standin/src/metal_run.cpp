@@ -131,7 +131,7 @@ void waitForEvent(Event& e, uint64_t value, Failure* failure) {
 
 // steps runs what was recorded. After a failure the rest is skipped, but for signals, which others wait for.
 void runSteps(CommandBuffer& c, Failure* failure) {
-  std::set<uint64_t> waited, done;  // passes before everything that follows; passes of this command buffer
+  Passes waited, done;  // passes before everything that follows; passes of this command buffer
   for (Step& s : c.steps) {
     if (s.event && !s.signal) {
       if (failure->code == 0) waitForEvent(*s.event.get(), s.value, failure);
@@ -140,7 +140,7 @@ void runSteps(CommandBuffer& c, Failure* failure) {
       if (it != s.event->signals.end()) waited.insert(it->second.begin(), it->second.end());
     } else if (s.event) {
       std::lock_guard g(s.event->mu);
-      std::set<uint64_t>& before = s.event->signals[s.value];
+      Passes& before = s.event->signals[s.value];
       before.insert(waited.begin(), waited.end());
       before.insert(done.begin(), done.end());
       while (s.event->signals.size() > 256) s.event->signals.erase(s.event->signals.begin());
@@ -155,7 +155,7 @@ void runSteps(CommandBuffer& c, Failure* failure) {
       auto order = beginPass(*s.pass, c.submission, waited);
       runPass(*s.pass, failure);
       endPass(*s.pass, *order);
-      done.insert(order->serial);
+      done[order->serial] = order->submission;
       done.insert(order->before.begin(), order->before.end());
       s.pass->state = failure->code ? 4 : 1;
     }
@@ -218,7 +218,7 @@ void run(CommandBuffer& c) {
   std::vector<Step>().swap(c.steps);
   std::map<Object*, Held<State>>().swap(c.references);
   std::vector<Held<ResidencySet>>().swap(c.residency);
-  c.submission->completed = hazardMoment();
+  hazardComplete(*c.submission);
   {
     std::lock_guard g(w.totals->mu);
     w.totals->commandBuffers++;
