@@ -83,7 +83,7 @@ type library struct {
 
 var libraries = []library{
 	{"C", nil},
-	{"unsafe", []string{"metal/mtl", "metal/gpu", "metal/host/...", "inference/checkpoint", "inference/memgate/probe_*.go", "app/login_darwin.go"}},
+	{"unsafe", []string{"metal/mtl", "metal/gpu", "metal/standin", "metal/host/...", "inference/checkpoint", "inference/memgate/probe_*.go", "app/login_darwin.go"}},
 	{"fyne.io/fyne/v2/app", []string{"gui.go"}},
 	{"fyne.io/systray", []string{"gui.go"}},
 	{"fyne.io/fyne/v2/...", []string{"gui.go", "app/ui"}},

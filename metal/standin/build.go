@@ -31,8 +31,17 @@ func objcFlags() []string {
 	return []string{"-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra"}
 }
 
+// Environment variables that move the folder of what is compiled, and choose the C++ compiler.
+const (
+	CacheVariable    = "POND_STANDIN_CACHE"
+	CompilerVariable = "POND_STANDIN_CXX"
+)
+
 // cacheDir makes the folder for what is compiled.
 func cacheDir(dir string) (string, error) {
+	if dir == "" {
+		dir = os.Getenv(CacheVariable)
+	}
 	if dir == "" {
 		base, err := os.UserCacheDir()
 		if err != nil {
@@ -51,7 +60,11 @@ func findCompiler() (string, error) {
 	if runtime.GOOS != "linux" || (runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64") {
 		return "", ErrUnsupported
 	}
-	for _, name := range []string{"clang++-19", "g++"} {
+	names := []string{"clang++-19", "g++"}
+	if chosen := os.Getenv(CompilerVariable); chosen != "" {
+		names = []string{chosen}
+	}
+	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}

@@ -1,9 +1,12 @@
 package standin
 
-import "errors"
+import (
+	"fmt"
+	"strconv"
+	"strings"
 
-// errNoKernels says that the half that compiles kernels is not there. Tests skip on it.
-var errNoKernels = errors.New("stand-in: no kernel compiler")
+	"github.com/ebitengine/purego"
+)
 
 // kernelCompiler turns Metal text into libraries that the kernel runtime loads.
 type kernelCompiler struct {
@@ -11,4 +14,57 @@ type kernelCompiler struct {
 	compile func(source, options string) (lib string, err error)
 }
 
-func newKernelCompiler(dir string, o Options) (*kernelCompiler, error) { return nil, errNoKernels }
+// newKernelCompiler builds and loads the runtime. Libraries have access hooks when the options ask for checks or counts.
+func newKernelCompiler(dir string, o Options) (*kernelCompiler, error) {
+	t, err := NewToolchain("", dir)
+	if err != nil {
+		return nil, err
+	}
+	path, err := t.Runtime()
+	if err != nil {
+		return nil, err
+	}
+	h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return nil, fmt.Errorf("stand-in: kernel runtime: %w", err)
+	}
+	var symboliser func(f uintptr)
+	purego.RegisterLibFunc(&symboliser, h, "msl_set_symboliser")
+	symboliser(SymboliserCallback())
+	return &kernelCompiler{runtime: path, compile: func(source, options string) (string, error) {
+		c, err := parseCompileOptions(options)
+		if err != nil {
+			return "", err
+		}
+		c.Checked = o.Check || o.Count
+		return t.Build(source, c)
+	}}, nil
+}
+
+// parseCompileOptions reads what the Objective-C half says of MTLCompileOptions, a line a field: language=196610 (3.2, as MTLLanguageVersion has
+// it; 0 is the newest), math=safe|relaxed|fast, macro NAME=VALUE.
+func parseCompileOptions(s string) (CompileOptions, error) {
+	o := CompileOptions{Macros: map[string]string{}}
+	for line := range strings.Lines(s) {
+		line = strings.TrimSuffix(line, "\n")
+		if rest, ok := strings.CutPrefix(line, "macro "); ok {
+			name, value, _ := strings.Cut(rest, "=")
+			o.Macros[name] = value
+			continue
+		}
+		key, value, _ := strings.Cut(line, "=")
+		switch key {
+		case "":
+		case "math": // products and sums are never contracted here, and nothing is reordered: exact is within what fast allows
+		case "language":
+			v, err := strconv.Atoi(value)
+			if err != nil {
+				return o, fmt.Errorf("compile options: language: %w", err)
+			}
+			o.Language = v>>16*100 + v&0xffff*10
+		default:
+			return o, fmt.Errorf("compile options: got %q, want language, math or macro", line)
+		}
+	}
+	return o, nil
+}

@@ -2,8 +2,8 @@
  * msl_run.h - the C interface of the kernel runtime: what a compiled kernel library contains, and running its kernels.
  *
  * The runtime is one shared library; a kernel library is another that depends on it, made from .metal text by the compile
- * driver (compile.go). msl_library_open loads a kernel library and, with it, the runtime it was built for; everything below
- * is found by dlsym on the runtime. The interface is C, so that Objective-C objects, C++ and Go (purego) share it.
+ * driver (compile.go). dlopen of a kernel library brings the runtime it was built for along (rpath), and dlsym on its handle finds
+ * every function below. The interface is C, so that Objective-C objects, C++ and Go (purego) share it.
  *
  * Conventions:
  *   - Text that comes back is written to (text, textBytes), always terminated, cut where it does not fit.
@@ -21,8 +21,12 @@ extern "C" {
 #endif
 
 /* Grows with every change below; msl_abi() of the loaded runtime must return the same. */
-#define MSL_ABI 1
+#define MSL_ABI 2
 uint32_t msl_abi(void);
+
+/* Turns an address inside a kernel library into "gemv.metal:42" for reports; 0 when it cannot. Set once, before libraries are opened. */
+typedef int (*msl_symboliser)(const char* library, uint64_t offset, char* out, size_t outBytes);
+void msl_set_symboliser(msl_symboliser f);
 
 /* What the model of the GPU allows; the numbers of Apple family 7 and later. */
 enum {
