@@ -137,15 +137,7 @@ msl_pipeline* msl_pipeline_new(msl_library* lib, const char* name, const msl_con
     const char* v = (const char*)constants[i].value;
     p->constants.emplace_back(c, std::vector<char>(v, v + c->bytes));
   }
-  for (const ConstantEntry* c = lib->module->constants; c; c = c->next) {
-    bool set = c->optional;
-    for (auto& [have, value] : p->constants) set |= have == c;
-    // A library is one text, and which kernel reads a constant is not known: a pipeline without any constants leaves them all zero.
-    if (!set && n > 0) {
-      fail(text, textBytes, std::string(name) + ": function constant " + c->name + " at index " + std::to_string(c->index) + " has no value");
-      return nullptr;
-    }
-  }
+  // A library is one text, and which kernel reads a constant is not known: Metal asks for those that the kernel reads, here the rest are zero.
   p->threadgroupBytes = measure(lib, k, p->slotBytes);
   return p.release();
 }
