@@ -103,7 +103,7 @@ func place(t *testing.T, c *checkpoint.Checkpoint) *subject {
 	if _, err := qwen36.LoadWeights(c, shape, quantization); err != nil {
 		t.Fatal(err)
 	}
-	device := host.Open(0)
+	device := host.Open(host.Exact, 0)
 	m, err := qwen36.NewModel(device, c, shape, 512)
 	if err != nil {
 		t.Fatal(err)

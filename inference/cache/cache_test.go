@@ -14,7 +14,7 @@ type fake struct {
 }
 
 func newFake(t *testing.T, keep int) *fake {
-	dev := host.Open(1)
+	dev := host.Open(host.Exact, 1)
 	t.Cleanup(func() { dev.Close() })
 	s, err := NewState(dev, []Spec{{Name: "rows", LenBytes: 4 * 1000, RowBytes: 4}, {Name: "sum", LenBytes: 4}})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 func newModel(t testing.TB, c *checkpoint.Checkpoint, s Shape, context, threads int) *Model {
 	t.Helper()
-	dev := host.Open(threads)
+	dev := host.Open(host.Exact, threads)
 	t.Cleanup(func() { dev.Close() })
 	m, err := NewModel(dev, c, s, context)
 	if err != nil {

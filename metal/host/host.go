@@ -1,8 +1,10 @@
-// Package host runs plans on the CPU: each dispatch is the Go reference of its kernel, spread over goroutines, with a wait
-// between levels. It is the portable backend and the yardstick for every other one.
+// Package host runs plans on the CPU, spread over workers that meet between levels. It is the portable backend and the yardstick for
+// every other one.
 //
-// Numerics are `exact`: float32 in a fixed order of sums, so that any chunking, order or number of threads gives the same bits.
-// Start with Device.Run; pool.go holds the workers.
+// In mode Exact each dispatch is the Go reference of its kernel: float32 in a fixed order of sums, so that any chunking, order or number
+// of threads gives the same bits. Int16 and Int8 run vectorised kernels (simd/) where there are some: activations are quantised in
+// products, and results depend on how tokens were cut into chunks. Start with Device.Run; pool.go holds the workers, fast*.go the
+// vectorised kernels.
 package host
 
 import (
@@ -13,24 +15,43 @@ import (
 	"unsafe"
 
 	"pond/metal"
+	"pond/metal/host/simd"
 	"pond/metal/kernels"
 )
 
 var _ metal.Device = (*Device)(nil)
 
+// Mode is how the host computes.
+type Mode string
+
+// The modes.
+const (
+	Exact Mode = "exact" // float32, reproducible to the bit
+	Int16 Mode = "int16" // activations of products in 16 bits
+	Int8  Mode = "int8"  // in 8 bits: prefill is faster, a product's error is a hundredth
+)
+
 // Device is the CPU. Close stops its workers.
 type Device struct {
 	kernels map[string]kernels.Kernel
+	mode    Mode
+	fast    fast // of Int16 and Int8
 	pool    *pool
 	stop    sync.Once
 }
 
 // Open starts a device with the given number of threads; zero means one for each CPU that Go may use.
-func Open(threads int) *Device {
+func Open(m Mode, threads int) *Device {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	d := &Device{kernels: map[string]kernels.Kernel{}, pool: newPool(threads)}
+	d := &Device{kernels: map[string]kernels.Kernel{}, mode: m, pool: newPool(threads)}
+	switch m {
+	case Int16:
+		d.fast = fast{simd.New(simd.Best(), simd.Int16)}
+	case Int8:
+		d.fast = fast{simd.New(simd.Best(), simd.Int8)}
+	}
 	for _, k := range kernels.All() {
 		d.kernels[k.Name] = k
 	}
@@ -38,7 +59,12 @@ func Open(threads int) *Device {
 }
 
 // Name implements metal.Device.
-func (d *Device) Name() string { return fmt.Sprintf("host exact, %d threads", d.pool.threads()) }
+func (d *Device) Name() string {
+	if d.mode == Exact {
+		return fmt.Sprintf("host exact, %d threads", d.pool.threads())
+	}
+	return fmt.Sprintf("host %s with %v, %d threads", d.mode, d.fast.Level, d.pool.threads())
+}
 
 // Close implements metal.Device.
 func (d *Device) Close() error {
@@ -84,13 +110,14 @@ func (d *Device) PlaceWeights(label string, data []byte) (metal.Buffer, error) {
 
 // bound is a dispatch with its arguments resolved to memory, so that a run allocates nothing.
 type bound struct {
-	run    kernels.Run
-	params any
-	items  int
-	work   int64
-	args   []kernels.Arg
-	label  string
-	names  []string // labels of the arguments' buffers
+	run        run
+	vectorised bool
+	params     any
+	items      int
+	work       int64
+	args       []kernels.Arg
+	label      string
+	names      []string // labels of the arguments' buffers
 }
 
 type pass struct {
@@ -125,7 +152,13 @@ func (d *Device) bind(ds metal.Dispatch) (bound, error) {
 	if _, err := k.Param(0, len(ds.Args)); err != nil {
 		return bound{}, err
 	}
-	b := bound{run: k.Run, params: ds.Params, items: ds.Items, work: ds.Work, label: ds.Label}
+	r, vectorised := plain(k.Run), false
+	if d.mode != Exact {
+		if v, ok := d.fast.of(ds.Kernel, ds.Params); ok {
+			r, vectorised = v, true
+		}
+	}
+	b := bound{run: r, vectorised: vectorised, params: ds.Params, items: ds.Items, work: ds.Work, label: ds.Label}
 	for i, s := range ds.Args {
 		sig, err := k.Param(i, len(ds.Args))
 		if err != nil {

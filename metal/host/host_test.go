@@ -34,7 +34,7 @@ func siluProgram(d *Device, t *testing.T, m int) (metal.Program, metal.Buffer, m
 func TestRunIsTheSameForAnyThreadsAndOrder(t *testing.T) {
 	var want []float32
 	for threads := 1; threads <= 4; threads++ {
-		d := Open(threads)
+		d := Open(Exact, threads)
 		p, _, act := siluProgram(d, t, 301)
 		pass, err := d.Compile(p)
 		if err != nil {
@@ -60,7 +60,7 @@ func TestRunIsTheSameForAnyThreadsAndOrder(t *testing.T) {
 }
 
 func TestPanicOfAKernelIsAnError(t *testing.T) {
-	d := Open(2)
+	d := Open(Exact, 2)
 	defer d.Close()
 	p, _, act := siluProgram(d, t, 400)
 	p.Levels[0][0].Args[1].Len = 4 * 64 * 300 // the kernel will write past it
@@ -82,7 +82,7 @@ func TestPanicOfAKernelIsAnError(t *testing.T) {
 }
 
 func TestCompileErrors(t *testing.T) {
-	d := Open(1)
+	d := Open(Exact, 1)
 	defer d.Close()
 	for want, change := range map[string]func(ds *metal.Dispatch){
 		"no kernel x":      func(ds *metal.Dispatch) { ds.Kernel = "x" },
@@ -106,7 +106,7 @@ func TestCompileErrors(t *testing.T) {
 }
 
 func TestTapSeesEachLevel(t *testing.T) {
-	d := Open(2)
+	d := Open(Exact, 2)
 	defer d.Close()
 	p, _, act := siluProgram(d, t, 3)
 	again := p.Levels[0][0]
@@ -132,7 +132,7 @@ func TestTapSeesEachLevel(t *testing.T) {
 
 // A step makes no garbage: at 100 tokens a second the collector would otherwise run all the time.
 func TestRunAllocatesNothing(t *testing.T) {
-	d := Open(2)
+	d := Open(Exact, 2)
 	defer d.Close()
 	p, _, _ := siluProgram(d, t, 300)
 	pass, err := d.Compile(p)
