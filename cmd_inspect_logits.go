@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pond/inference"
 	"pond/inference/tokenizer"
 )
 
@@ -19,11 +20,14 @@ func newInspectLogits(s streams) *cobra.Command {
 		Use:   "logits TEXT",
 		Short: "Show what the model holds for the likeliest next tokens of a text",
 		Long: `Runs the model over the text as it stands, without a template, and prints for the position after its last token, or with --all after every one,
-the likeliest tokens: id, logit, probability, bytes.`,
+the likeliest tokens: id, logit, probability, bytes. Computes in float32 (host-exact) unless --executor says otherwise.`,
 		Args: oneArg("one text, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if top < 1 {
 				return usageError("--top: got %d, want at least 1", top)
+			}
+			if !cmd.Flags().Changed("executor") { // figures to compare must not depend on the processor
+				engine.executor = string(inference.HostExact)
 			}
 			e, _, err := engine.open(cmd.Context(), s)
 			if err != nil {

@@ -60,10 +60,12 @@ func notFolder(err error) error {
 type Executor string
 
 const (
-	Auto    Executor = "auto"    // the fastest that this machine has
-	Host    Executor = "host"    // the CPU
-	Metal   Executor = "metal"   // Apple's GPU
-	Standin Executor = "standin" // the Metal path on a CPU, for tests
+	Auto      Executor = "auto"       // the fastest that this machine has
+	Host      Executor = "host"       // the CPU, vectorised, activations of products in 16 bits
+	HostExact Executor = "host-exact" // the CPU, float32, reproducible to the bit
+	HostInt8  Executor = "host-int8"  // the CPU, vectorised, activations of products in 8 bits
+	Metal     Executor = "metal"      // Apple's GPU
+	Standin   Executor = "standin"    // the Metal path on a CPU, for tests
 )
 
 // Defaults of Options.

@@ -94,12 +94,12 @@ func TestWarmAnswerEqualsCold(t *testing.T) {
 	turns := []string{"What is a pond?", "Water.", "And a lake? Tell me more about it, please.", "More water.", "Thanks."}
 	g := Generation{MaxTokens: 24, Sampling: seeded(3)}
 	off := false
-	warm := openTiny(t, Options{ChunkTokens: 16})
+	warm := openTiny(t, Options{ChunkTokens: 16, Executor: HostExact})
 	for n := 1; n <= len(turns); n += 2 {
 		c := user(turns[:n]...)
 		c.Thinking = &off
 		got := ask(t, warm, c, g)
-		cold := openTiny(t, Options{ChunkTokens: 64})
+		cold := openTiny(t, Options{ChunkTokens: 64, Executor: HostExact})
 		want := ask(t, cold, c, g)
 		if got.Answer.Content != want.Answer.Content {
 			t.Errorf("turn %d: warm answer %q, cold %q", n, got.Answer.Content, want.Answer.Content)

@@ -1,14 +1,27 @@
 package inference
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"pond/metal/host"
+)
+
+// executors are the names that a user may ask for.
+func executors() []string {
+	return []string{string(Auto), string(Host), string(HostExact), string(HostInt8), string(Metal), string(Standin)}
+}
 
 // ParseExecutor reads an executor's name.
 func ParseExecutor(s string) (Executor, error) {
-	switch x := Executor(s); x {
-	case Auto, Host, Metal, Standin:
-		return x, nil
+	names := executors()
+	for _, name := range names {
+		if s == name {
+			return Executor(s), nil
+		}
 	}
-	return "", fmt.Errorf("executor: got %q, want auto, host, metal or standin", s)
+	last := len(names) - 1
+	return "", fmt.Errorf("executor: got %q, want %s or %s", s, strings.Join(names[:last], ", "), names[last])
 }
 
 // Available says why an executor does not run on this machine or in this build; nil when it does. It opens nothing.
@@ -20,4 +33,17 @@ func Available(x Executor) error {
 		return err
 	}
 	return available(x)
+}
+
+// hostMode is how the host executor computes for x; false where another one does.
+func (x Executor) hostMode() (m host.Mode, ok bool) {
+	switch x {
+	case "", Auto, Host:
+		return host.Int16, true
+	case HostExact:
+		return host.Exact, true
+	case HostInt8:
+		return host.Int8, true
+	}
+	return "", false
 }

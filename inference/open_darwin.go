@@ -41,8 +41,8 @@ func openDevice(x Executor, threads int) (metal.Device, error) {
 	if err := Available(x); err != nil {
 		return nil, fmt.Errorf("executor %s: %w", x, err)
 	}
-	if chosen(x) == Host {
-		return host.Open(threads), nil
+	if m, ok := chosen(x).hostMode(); ok {
+		return host.Open(m, threads), nil
 	}
 	rt, err := mtl.Load("")
 	if err != nil {

@@ -30,8 +30,8 @@ func openDevice(x Executor, threads int) (metal.Device, error) {
 	if err := Available(x); err != nil {
 		return nil, fmt.Errorf("executor %s: %w", x, err)
 	}
-	if x != Standin {
-		return host.Open(threads), nil
+	if m, ok := x.hostMode(); ok {
+		return host.Open(m, threads), nil
 	}
 	lib, err := standin.Open(standin.Options{Workers: threads})
 	if err != nil {

@@ -15,7 +15,8 @@ var devices = []struct {
 	name string
 	open func(t *testing.T) metal.Device
 }{
-	{"host", func(t *testing.T) metal.Device { return host.Open(2) }},
+	{"host exact", func(t *testing.T) metal.Device { return host.Open(host.Exact, 2) }},
+	{"host int16", func(t *testing.T) metal.Device { return host.Open(host.Int16, 2) }},
 	{"gpu", func(t *testing.T) metal.Device { return gputest.Open(t, gputest.Options{}) }},
 	{"gpu with labels", func(t *testing.T) metal.Device {
 		return gputest.Open(t, gputest.Options{GPU: gpu.Options{Labels: true}, Standin: standin.Options{Order: standin.Shuffled, ShuffleDispatches: true, Poison: true}})

@@ -20,7 +20,9 @@ import (
 	"pond/inference/qwen36"
 	"pond/inference/tinymodel"
 	"pond/inference/tokenizer"
+	"pond/metal"
 	"pond/metal/host"
+	"pond/metal/host/simd"
 )
 
 // Limits of the comparison. Both references and Pond sum in float32, in different orders, and Pond's l2 epsilon is the older one of
@@ -88,8 +90,13 @@ type subject struct {
 	made   map[string]continuation
 }
 
-// place opens a checkpoint strictly and places it.
+// place opens a checkpoint strictly and places it on the executor that the records are compared with.
 func place(t *testing.T, c *checkpoint.Checkpoint) *subject {
+	t.Helper()
+	return placeOn(t, host.Open(host.Exact, 0), c)
+}
+
+func placeOn(t *testing.T, device metal.Device, c *checkpoint.Checkpoint) *subject {
 	t.Helper()
 	h := sha256.New()
 	for _, n := range c.Names() {
@@ -103,12 +110,11 @@ func place(t *testing.T, c *checkpoint.Checkpoint) *subject {
 	if _, err := qwen36.LoadWeights(c, shape, quantization); err != nil {
 		t.Fatal(err)
 	}
-	device := host.Open(host.Exact, 0)
 	m, err := qwen36.NewModel(device, c, shape, 512)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { device.Close(); c.Close() })
+	t.Cleanup(func() { device.Close() })
 	return &subject{Model: m, sha256: hex.EncodeToString(h.Sum(nil)), made: map[string]continuation{}}
 }
 
@@ -256,6 +262,12 @@ func (s *subject) transformers(t *testing.T, name string, runs int) {
 			t.Errorf("%s: step %d: got token %d (gap %.4f), want %d (gap %.4f)", r.Name, i, ours.Tokens[i], ours.Gaps[i], r.Tokens[i], r.Gaps[i])
 		}
 	}
+	s.positions(t, ref, perplexityPart, sameTopPart, logprobLimit, false)
+}
+
+// positions: perplexity, best tokens and log-probabilities of the record's text, taken in as one chunk or token by token.
+func (s *subject) positions(t *testing.T, ref reference, part, top, limit float64, decode bool) {
+	t.Helper()
 	p := ref.Positions
 	n := len(p.Tokens) - 1
 	if n != 192 || len(p.Top1) != n || len(p.Gaps) != n || len(p.Logprobs) != n {
@@ -265,8 +277,16 @@ func (s *subject) transformers(t *testing.T, name string, runs int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logits, err := q.Chunk(p.Tokens[:n], qwen36.AllLogits)
-	if err != nil {
+	var logits []float32
+	if decode {
+		for _, id := range p.Tokens[:n] {
+			row, err := q.Token(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			logits = append(logits, row...)
+		}
+	} else if logits, err = q.Chunk(p.Tokens[:n], qwen36.AllLogits); err != nil {
 		t.Fatal(err)
 	}
 	same, sum, worst := 0, 0.0, 0.0
@@ -283,14 +303,14 @@ func (s *subject) transformers(t *testing.T, name string, runs int) {
 	}
 	perplexity := math.Exp(-sum / float64(n))
 	t.Logf("perplexity %.4f, reference %.4f; %d of %d best tokens equal; log-probabilities within %.2g", perplexity, p.Perplexity, same, n, worst)
-	if !(math.Abs(perplexity/p.Perplexity-1) <= perplexityPart) {
-		t.Errorf("got perplexity %.4f, want %.4f within %.1f %%", perplexity, p.Perplexity, 100*perplexityPart)
+	if !(math.Abs(perplexity/p.Perplexity-1) <= part) {
+		t.Errorf("got perplexity %.4f, want %.4f within %.2f %%", perplexity, p.Perplexity, 100*part)
 	}
-	if float64(same) < sameTopPart*float64(n) {
-		t.Errorf("got %d of %d best tokens equal, want at least %.0f %%", same, n, 100*sameTopPart)
+	if float64(same) < top*float64(n) {
+		t.Errorf("got %d of %d best tokens equal, want at least %.0f %%", same, n, 100*top)
 	}
-	if !(worst <= logprobLimit) {
-		t.Errorf("got a log-probability that differs by %.3g, want at most %g", worst, logprobLimit)
+	if !(worst <= limit) {
+		t.Errorf("got a log-probability that differs by %.3g, want at most %g", worst, limit)
 	}
 }
 
@@ -360,5 +380,27 @@ func (s *subject) tokens(t *testing.T, c *checkpoint.Checkpoint) {
 	want := s.reference(t, "transformers.json", "demo", 4).Positions.Tokens
 	if got := tok.Encode(string(text)); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 		t.Errorf("heldout.txt: got %v, want it to begin with %v", got[:min(len(got), len(want))], want)
+	}
+}
+
+// TestModes: what the quantised activations of the host executor cost in accuracy, on the demo model's held-out text, for every
+// instruction set that this processor has, prefill and decode.
+func TestModes(t *testing.T) {
+	for level := simd.Portable; level <= simd.Best(); level++ {
+		for mode, limits := range map[host.Mode]struct{ perplexity, top, logprob float64 }{host.Int16: {0.001, 0.99, 0.01}, host.Int8: {0.005, 0.98, 0.7}} {
+			for _, decode := range []bool{false, true} {
+				if level == simd.Portable && (decode || mode == host.Int8) {
+					continue // slow, and the same kernels
+				}
+				t.Run(fmt.Sprintf("%v/%s/decode=%v", level, mode, decode), func(t *testing.T) {
+					c, err := checkpoint.OpenDir(demoDir())
+					if err != nil {
+						t.Fatal(err)
+					}
+					s := placeOn(t, host.OpenLevel(level, mode, 0), c)
+					s.positions(t, s.reference(t, "transformers.json", "demo", 4), limits.perplexity, limits.top, limits.logprob, decode)
+				})
+			}
+		}
 	}
 }

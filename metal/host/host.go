@@ -41,16 +41,19 @@ type Device struct {
 }
 
 // Open starts a device with the given number of threads; zero means one for each CPU that Go may use.
-func Open(m Mode, threads int) *Device {
+func Open(m Mode, threads int) *Device { return OpenLevel(simd.Best(), m, threads) }
+
+// OpenLevel is Open with an instruction set that the processor has, for tests and comparisons.
+func OpenLevel(l simd.Level, m Mode, threads int) *Device {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
 	d := &Device{kernels: map[string]kernels.Kernel{}, mode: m, pool: newPool(threads)}
 	switch m {
 	case Int16:
-		d.fast = fast{simd.New(simd.Best(), simd.Int16)}
+		d.fast = fast{simd.New(l, simd.Int16)}
 	case Int8:
-		d.fast = fast{simd.New(simd.Best(), simd.Int8)}
+		d.fast = fast{simd.New(l, simd.Int8)}
 	}
 	for _, k := range kernels.All() {
 		d.kernels[k.Name] = k
@@ -63,7 +66,11 @@ func (d *Device) Name() string {
 	if d.mode == Exact {
 		return fmt.Sprintf("host exact, %d threads", d.pool.threads())
 	}
-	return fmt.Sprintf("host %s with %v, %d threads", d.mode, d.fast.Level, d.pool.threads())
+	name := fmt.Sprintf("host int%d with %v, %d threads", d.fast.Precision, d.fast.Level, d.pool.threads())
+	if d.mode == Int8 && d.fast.Precision != simd.Int8 {
+		name += " (int8 has no kernels of its own there)"
+	}
+	return name
 }
 
 // Close implements metal.Device.

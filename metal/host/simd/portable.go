@@ -44,7 +44,7 @@ const (
 	ones       = 0x0001000100010001
 )
 
-func orderWords(v *Vector, _ Precision) {
+func orderWords(v *Vector, p Precision) {
 	groups := v.k / Group
 	v.words = grow(v.words, groups*2*digitWords)
 	for g := range groups {
@@ -52,7 +52,11 @@ func orderWords(v *Vector, _ Precision) {
 		for i := range digitWords { // 16 values from 16·(i/4), column i%4
 			var high, low uint64
 			for f := range 4 {
-				u := uint64(uint16(int32(v.q[g*Group+i/4*16+4*f+i%4]) + 1<<15))
+				q := int32(v.q[g*Group+i/4*16+4*f+i%4])
+				if p == Int8 {
+					q <<= 8 // the upper digit alone
+				}
+				u := uint64(uint16(q + 1<<15))
 				high |= u >> 8 << (16 * (3 - f))
 				low |= u & 255 << (16 * (3 - f))
 			}
@@ -61,7 +65,7 @@ func orderWords(v *Vector, _ Precision) {
 	}
 }
 
-func mulVectorWords(y []float32, m Matrix, row int, v *Vector, _ Precision) {
+func mulVectorWords(y []float32, m Matrix, row int, v *Vector, p Precision) {
 	codeBytes, scaleBytes := m.rowBytes()
 	for i := range y {
 		codes := m.Codes[(row+i)*codeBytes:][:codeBytes]
@@ -69,20 +73,27 @@ func mulVectorWords(y []float32, m Matrix, row int, v *Vector, _ Precision) {
 		var acc float32
 		for g, step := range v.steps {
 			c := (*[Group / 2]byte)(codes[g*Group/2:])
-			w := (*[2 * digitWords]uint64)(v.words[g*2*digitWords:])
-			var high, low, sum uint64
-			for j := range Group / 16 {
-				u := binary.LittleEndian.Uint64(c[8*j:])
-				p, q, r, s := u&nibbles, u>>4&nibbles, u>>8&nibbles, u>>12&nibbles
-				high += (p*w[4*j] + q*w[4*j+1] + r*w[4*j+2] + s*w[4*j+3]) >> 48
-				low += (p*w[digitWords+4*j] + q*w[digitWords+4*j+1] + r*w[digitWords+4*j+2] + s*w[digitWords+4*j+3]) >> 48
-				sum += p + q + r + s
+			high, sum := dotWords(c, (*[digitWords]uint64)(v.words[g*2*digitWords:]))
+			dot := int64(high) - 128*int64(sum)
+			if p == Int16 {
+				low, _ := dotWords(c, (*[digitWords]uint64)(v.words[g*2*digitWords+digitWords:]))
+				dot = dot<<8 + int64(low)
 			}
-			dot := int64(high)<<8 + int64(low) - int64(sum*ones>>48)<<15
 			acc += bf16(scales, g)*step*float32(dot) + bf16(biases, g)*v.sums[g]
 		}
 		y[i] = acc
 	}
+}
+
+// dotWords is the product of a group's codes with one digit, and the sum of the codes.
+func dotWords(c *[Group / 2]byte, w *[digitWords]uint64) (dot, sum uint64) {
+	for j := range Group / 16 {
+		u := binary.LittleEndian.Uint64(c[8*j:])
+		p, q, r, s := u&nibbles, u>>4&nibbles, u>>8&nibbles, u>>12&nibbles
+		dot += (p*w[4*j] + q*w[4*j+1] + r*w[4*j+2] + s*w[4*j+3]) >> 48
+		sum += p + q + r + s
+	}
+	return dot, sum * ones >> 48
 }
 
 func mulCodes8(y []float32, m Matrix, row int, v *Vector) {

@@ -19,12 +19,13 @@ type Rows struct {
 	sums      []float32
 }
 
-// block is up to blockTokens tokens, packed group after group: [K/64][padded][64].
+// block is up to blockTokens tokens in the layout of the level: AVX-512 group after group, [K/64][padded][64] and [K/64][padded] of steps
+// and sums; AVX2 token after token.
 type block struct {
 	first, tokens, padded int
 	q16                   []int16
 	q8                    []int8
-	steps, sums           []float32 // [K/64][padded]
+	steps, sums           []float32
 }
 
 // Work is one worker's memory for products with many tokens.
@@ -51,7 +52,7 @@ func (s *Set) PackOneByOne(r *Rows, tokens, k int, row func(t int) []float32) {
 
 // Pack fills r with tokens rows of k activations for 4-bit weights; row(t) gives the t-th, as long as r is used.
 func (s *Set) Pack(r *Rows, tokens, k int, row func(t int) []float32) {
-	if s.tile == 0 || tokens <= fewTokens {
+	if s.tile == 0 || tokens <= fewTokens || k%s.unit != 0 {
 		s.PackOneByOne(r, tokens, k, row)
 		return
 	}
@@ -81,10 +82,7 @@ func (s *Set) Pack(r *Rows, tokens, k int, row func(t int) []float32) {
 				clear(r.steps)
 				clear(r.sums)
 			}
-			s.pack(b, r.q, t, s.Precision)
-			for g := range groups {
-				b.steps[g*b.padded+t], b.sums[g*b.padded+t] = r.steps[g], r.sums[g]
-			}
+			s.pack(b, r, t, s.Precision)
 		}
 	}
 }

@@ -99,10 +99,12 @@ type products struct {
 	mulVector func(y []float32, m Matrix, row int, v *Vector, p Precision)
 	// mulCodes8 is mulVector for 8-bit rows.
 	mulCodes8 func(y []float32, m Matrix, row int, v *Vector)
-	// tile is how many rows mulTile takes, 0 where there is none; tokens are padded to a multiple of padTokens.
-	tile, padTokens int
-	pack            func(b *block, q []int16, t int, p Precision)
-	mulTile         func(y []float32, m Matrix, row int, b *block, p Precision, w *Work)
+	// tile is how many rows mulTile takes, 0 where there is none; widths are multiples of unit, tokens are padded to one of padTokens.
+	tile, unit, padTokens int
+	// pack puts token t, which r has just quantised, into the block.
+	pack func(b *block, r *Rows, t int, p Precision)
+	// mulTile adds rows from row on times the block's tokens to y [padded][tile].
+	mulTile func(y []float32, m Matrix, row int, b *block, p Precision, w *Work)
 }
 
 // DeltaRows is the gated delta rule for some rows of the state of one value head over tokens, spec 2.4:

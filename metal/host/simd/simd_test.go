@@ -16,7 +16,7 @@ func sets(t testing.TB) []*Set {
 			continue
 		}
 		for _, p := range []Precision{Int16, Int8} {
-			if s := New(l, p); s.Level == l {
+			if s := New(l, p); s.Level == l && s.Precision == p {
 				out = append(out, s)
 			}
 		}
