@@ -48,7 +48,7 @@ func SelfTest(ctx context.Context, x Executor) (SelfTestReport, error) {
 	if err != nil {
 		return report, err
 	}
-	dev := crosscheck.New(host.Open(0), device)
+	dev := crosscheck.New(host.Open(host.Exact, 0), device)
 	defer dev.Close()
 	report.Device = device.Name()
 	err = runSelfTest(ctx, dev)
