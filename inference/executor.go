@@ -35,10 +35,10 @@ func Available(x Executor) error {
 	return available(x)
 }
 
-// hostMode is how the host executor computes for x; false where another one does.
+// hostMode is how the host executor computes for a chosen x; false where another one does.
 func (x Executor) hostMode() (m host.Mode, ok bool) {
 	switch x {
-	case "", Auto, Host:
+	case Host:
 		return host.Int16, true
 	case HostExact:
 		return host.Exact, true

@@ -14,6 +14,14 @@ import (
 	"pond/metal/standin"
 )
 
+// chosen is the executor that auto stands for: the processor.
+func chosen(x Executor) Executor {
+	if x == "" || x == Auto {
+		return Host
+	}
+	return x
+}
+
 // available says why an executor does not run here.
 func available(x Executor) error {
 	switch x {
@@ -30,7 +38,7 @@ func openDevice(x Executor, threads int) (metal.Device, error) {
 	if err := Available(x); err != nil {
 		return nil, fmt.Errorf("executor %s: %w", x, err)
 	}
-	if m, ok := x.hostMode(); ok {
+	if m, ok := chosen(x).hostMode(); ok {
 		return host.Open(m, threads), nil
 	}
 	lib, err := standin.Open(standin.Options{Workers: threads})

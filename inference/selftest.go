@@ -48,7 +48,14 @@ func SelfTest(ctx context.Context, x Executor) (SelfTestReport, error) {
 	if err != nil {
 		return report, err
 	}
-	dev := crosscheck.New(host.Open(host.Exact, 0), device)
+	tolerance := crosscheck.Tolerance
+	switch mode, _ := chosen(x).hostMode(); mode {
+	case host.Int16:
+		tolerance = crosscheck.ToleranceInt16
+	case host.Int8:
+		tolerance = crosscheck.ToleranceInt8
+	}
+	dev := crosscheck.New(host.Open(host.Exact, 0), device, tolerance)
 	defer dev.Close()
 	report.Device = device.Name()
 	err = runSelfTest(ctx, dev)

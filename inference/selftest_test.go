@@ -6,12 +6,19 @@ import (
 )
 
 func TestSelfTestOfTheHostMatches(t *testing.T) {
-	r, err := SelfTest(context.Background(), Host)
+	for _, x := range []Executor{Host, HostExact, HostInt8} {
+		t.Run(string(x), func(t *testing.T) { selfTestMatches(t, x) })
+	}
+}
+
+func selfTestMatches(t *testing.T, x Executor) {
+	t.Helper()
+	r, err := SelfTest(context.Background(), x)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := r.Differing(); len(d) > 0 {
-		t.Errorf("got differences %v of the host from itself", d)
+		t.Errorf("got differences %v of the host from its references", d)
 	}
 	used := 0
 	for _, k := range r.Kernels {

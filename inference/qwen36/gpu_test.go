@@ -78,7 +78,7 @@ const metalCheck = "POND_METAL_CHECK"
 func checkKernels(t *testing.T, kind tinymodel.Kind, o gputest.Options, shuffle *rand.Rand) {
 	t.Helper()
 	ckpt, _, s := goldenModel(t, kind)
-	dev := crosscheck.New(host.Open(2), gputest.Open(t, o))
+	dev := crosscheck.New(host.Open(host.Exact, 2), gputest.Open(t, o), crosscheck.Tolerance)
 	m, err := NewModel(dev, ckpt, s, 300)
 	if err != nil {
 		t.Fatal(err)

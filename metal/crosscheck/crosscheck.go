@@ -21,6 +21,12 @@ var _ metal.Device = (*Device)(nil)
 // float32 sums of some thousand products in another order, and a device's own exponential, differ by parts in 1e6.
 const Tolerance = 3e-5
 
+// Tolerances of devices that quantise the activations of products, to 16 and to 8 bits: what a group's largest activation hides of the others.
+const (
+	ToleranceInt16 = 1e-3
+	ToleranceInt8  = 0.2
+)
+
 // Result is what became of one kernel.
 type Result struct {
 	Kernel     string
@@ -32,14 +38,15 @@ type Result struct {
 // Device compares a device with a reference.
 type Device struct {
 	reference, device metal.Device
+	tolerance         float64
 	kernels           map[string]kernels.Kernel
 	mirrors           map[metal.Buffer]metal.Buffer // the device's memory for each buffer of the reference
 	results           map[string]*Result
 }
 
-// New compares device with reference; Close closes both.
-func New(reference, device metal.Device) *Device {
-	d := &Device{reference: reference, device: device, kernels: map[string]kernels.Kernel{}, mirrors: map[metal.Buffer]metal.Buffer{}, results: map[string]*Result{}}
+// New compares device with reference within a tolerance; Close closes both.
+func New(reference, device metal.Device, tolerance float64) *Device {
+	d := &Device{tolerance: tolerance, reference: reference, device: device, kernels: map[string]kernels.Kernel{}, mirrors: map[metal.Buffer]metal.Buffer{}, results: map[string]*Result{}}
 	for _, k := range kernels.All() {
 		d.kernels[k.Name] = k
 	}
@@ -198,7 +205,7 @@ func (d *Device) compare(x metal.Dispatch) {
 			}
 			continue
 		}
-		worst, at := difference(d.mirrors[a.Buffer].F32()[lo:hi], a.Buffer.F32()[lo:hi])
+		worst, at := difference(d.mirrors[a.Buffer].F32()[lo:hi], a.Buffer.F32()[lo:hi], d.tolerance)
 		r.Worst = max(r.Worst, worst)
 		if worst > 1 {
 			d.fail(x, fmt.Sprintf("%s[%d]: got %v, want %v", sig.Name, at, d.mirrors[a.Buffer].F32()[lo+int64(at)], a.Buffer.F32()[lo+int64(at)]))
@@ -208,7 +215,7 @@ func (d *Device) compare(x metal.Dispatch) {
 
 // difference is the largest distance of got from want in parts of the tolerance, and where. A number that only one of them has is infinitely
 // far.
-func difference(got, want []float32) (worst float64, at int) {
+func difference(got, want []float32, tolerance float64) (worst float64, at int) {
 	var squares float64
 	finite := 0
 	for _, w := range want {
@@ -223,7 +230,7 @@ func difference(got, want []float32) (worst float64, at int) {
 		if g == w || math.IsNaN(g) && math.IsNaN(w) {
 			continue
 		}
-		far := math.Abs(g-w) / (Tolerance * (math.Abs(w) + rms))
+		far := math.Abs(g-w) / (tolerance * (math.Abs(w) + rms))
 		if math.IsNaN(far) {
 			far = math.Inf(1)
 		}

@@ -40,7 +40,7 @@ func TestDifferencesAreFound(t *testing.T) {
 		{"a row not written", "]: got 0, want", func(p metal.Pass) { clear(last(p).Buffer.F32()[64:128]) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := New(host.Open(host.Exact, 1), bent{host.Open(host.Exact, 1), c.bend})
+			d := New(host.Open(host.Exact, 1), bent{host.Open(host.Exact, 1), c.bend}, Tolerance)
 			defer d.Close()
 			gu, err := d.NewBuffer("gu", 4*4*128)
 			if err != nil {
