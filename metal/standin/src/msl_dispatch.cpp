@@ -127,12 +127,19 @@ void report(Worker* w, void* pc, const char* format, ...) {
   va_end(a);
   Dispatch* d = w->d;
   std::lock_guard<std::mutex> lock(d->mu);
-  char key[96];
-  snprintf(key, sizeof key, "%p %.60s", pc, format); // one report for each place and kind
+  char key[160]; // one report for each place and kind
+  snprintf(key, sizeof key, "%p %.60s %.60s", pc, format, pc ? "" : b);
   if (d->seen.size() >= 20 || !d->seen.insert(key).second) return;
-  std::string where = place(d->pipeline->library, pc), what = b;
-  if (!where.empty() && what.rfind("line ", 0) == 0) what = what.substr(what.find(": ") + 2); // the better place is known
-  d->text += std::string(d->text.empty() ? "" : "\n") + d->pipeline->kernel->name + ": " + where + what;
+  d->reports.emplace_back(pc, b);
+}
+
+// What was seen, a sentence a line. On the caller's own stack: the symboliser may be Go code, which a fiber's stack cannot carry.
+static std::string render(Dispatch* d) {
+  std::string text;
+  for (auto& [pc, what] : d->reports) {
+    text += std::string(text.empty() ? "" : "\n") + d->pipeline->kernel->name + ": " + place(d->pipeline->library, pc) + what;
+  }
+  return text;
 }
 
 static std::string bind(Dispatch* d, const msl_binding* bindings, int n) {
@@ -278,5 +285,7 @@ extern "C" int msl_run(msl_pipeline* p, const msl_binding* bindings, int n, cons
     sum.threadgroupBytes = std::max(sum.threadgroupBytes, bytes);
     *counts = sum;
   }
-  return d.text.empty() ? fail(text, textBytes, ""), 0 : fail(text, textBytes, d.text);
+  if (!d.reports.empty()) return fail(text, textBytes, render(&d));
+  fail(text, textBytes, "");
+  return 0;
 }

@@ -72,8 +72,8 @@ struct Dispatch {
   std::atomic<uint64_t> next{0};
   void* buffers[MSL_MAX_BUFFERS];
   uint32_t id, groupBase; // for the race checks
-  std::mutex mu;          // protects text, seen
-  std::string text;
+  std::mutex mu;          // protects reports, seen
+  std::vector<std::pair<void*, std::string>> reports; // where and what; lines are looked up when the dispatch is over
   std::set<std::string> seen;
 };
 
@@ -93,8 +93,7 @@ struct Worker {
   std::vector<Matrix*> matrixBlocks;
   Journal journals[32];
   uint32_t simdgroups, simd_, lane_, alive, waiting; // simd_ and lane_ are the running thread's
-  int barrierSite;
-  void* barrierPC;
+  Where barrier; // where the first thread waits
   bool barrierMixed, someExited, straight, usual, aborted;
   uint64_t random;
   // threadgroup memory

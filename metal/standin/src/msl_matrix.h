@@ -21,15 +21,16 @@ MSL_SILENT inline void msl_release(msl::Matrix* m) {
   }
 }
 // The next operation of this simdgroup: f(Matrix*) computes it if this lane is the first. The caller owns one reference.
-template <class F> MSL_SILENT inline msl::Matrix* msl_step(int site, F f) {
+template <class F> MSL_SILENT inline msl::Matrix* msl_step(msl::Where line, msl::Operation kind, F f) {
+  const int site = msl::siteOf(line, kind);
   msl::Context* c = msl::context;
   msl::Journal& j = c->journals[c->lane->simdgroup];
   const int lane = c->lane->lane;
-  if (j.lane[lane] % msl::MSL_JOURNAL == msl::MSL_JOURNAL - 1) msl::done(msl::meet(0, 0, msl::siteOf(0, msl::OP_GATHER)));
+  if (j.lane[lane] % msl::MSL_JOURNAL == msl::MSL_JOURNAL - 1) msl::done(msl::meet(0, 0, msl::siteOf({0, ""}, msl::OP_GATHER), line.file));
   const uint32_t n = j.lane[lane]++;
   auto& op = j.ops[n % msl::MSL_JOURNAL];
   if (n == j.count) {
-    if (!j.whole) msl::stop(site, "simdgroup_matrix operation without all 32 lanes of a simdgroup");
+    if (!j.whole) msl::stop(line, "simdgroup_matrix operation without all 32 lanes of a simdgroup");
     msl::Matrix* m = c->freeMatrices;
     if (!m) m = msl::moreMatrices();
     c->freeMatrices = m->next;
@@ -40,7 +41,7 @@ template <class F> MSL_SILENT inline msl::Matrix* msl_step(int site, F f) {
     c->matrixOps++;
     f(m);
   } else if (op.site != site) {
-    msl::stop(site, "lanes of a simdgroup do different simdgroup_matrix operations");
+    msl::stop(line, "lanes of a simdgroup do different simdgroup_matrix operations");
   }
   return op.value;
 }
@@ -78,12 +79,12 @@ typedef simdgroup_matrix<half, 8, 8> simdgroup_half8x8;
 typedef simdgroup_matrix<bfloat, 8, 8> simdgroup_bfloat8x8;
 
 // All 64 elements, for an operation. Every lane comes by here, so that elements of single lanes are gathered.
-template <class T> MSL_SILENT inline const float* msl_whole(const simdgroup_matrix<T>& m, int line) {
+template <class T> MSL_SILENT inline const float* msl_whole(const simdgroup_matrix<T>& m, msl::Where line) {
   if (!m.shared) {
     float v[2] = {float(m.own.d[0]), float(m.own.d[1])};
     msl::Exchange* x = msl_meet(v, line, msl::OP_GATHER);
     if (x->active != ~0u) msl::stop(line, "simdgroup_matrix operation without all 32 lanes of a simdgroup");
-    m.shared = msl_step(msl::siteOf(line, msl::OP_GATHER), [&](msl::Matrix* d) MSL_SILENT {
+    m.shared = msl_step(line, msl::OP_GATHER, [&](msl::Matrix* d) MSL_SILENT {
       for (int lane = 0; lane < 32; lane++) {
         const msl_place p = msl_place_of(lane);
         memcpy(&d->e[p.row * 8 + p.col], x->slot[lane], 8);
@@ -93,15 +94,15 @@ template <class T> MSL_SILENT inline const float* msl_whole(const simdgroup_matr
   }
   return m.shared->e;
 }
-template <class T, class F> MSL_SILENT inline void msl_fill(simdgroup_matrix<T>& m, int line, F f) { // f(row, col)
+template <class T, class F> MSL_SILENT inline void msl_fill(simdgroup_matrix<T>& m, msl::Where line, F f) { // f(row, col)
   if (MSL_CHECKED) {
     const msl_place p = msl_place_of(msl_lane());
     m.own = vec<T, 2>(f(p.row, p.col), f(p.row, p.col + 1));
     return;
   }
-  m.set(msl_step(msl::siteOf(line, msl::OP_FILLED), [&](msl::Matrix* d) MSL_SILENT { for (int i = 0; i < 64; i++) d->e[i] = float(f(i / 8, i % 8)); }));
+  m.set(msl_step(line, msl::OP_FILLED, [&](msl::Matrix* d) MSL_SILENT { for (int i = 0; i < 64; i++) d->e[i] = float(f(i / 8, i % 8)); }));
 }
-template <class T, int R, int C> simdgroup_matrix<T, R, C>::simdgroup_matrix(T v, int line) : simdgroup_matrix() { msl_fill(*this, line, [v](int r, int c) MSL_SILENT { return r == c ? v : T(0.0f); }); }
+template <class T, int R, int C> simdgroup_matrix<T, R, C>::simdgroup_matrix(T v, msl::Where line) : simdgroup_matrix() { msl_fill(*this, line, [v](int r, int c) MSL_SILENT { return r == c ? v : T(0.0f); }); }
 template <class T, int R = 8, int C = 8> inline simdgroup_matrix<T, R, C> make_filled_simdgroup_matrix(T v, MSL_LINE) {
   simdgroup_matrix<T, R, C> m;
   msl_fill(m, line, [v](int, int) MSL_SILENT { return v; });
@@ -115,10 +116,10 @@ template <class T, class U> inline void simdgroup_load(simdgroup_matrix<T>& m, c
   if (MSL_CHECKED) {
     const msl_place a = msl_place_of(msl_lane());
     m.own = vec<T, 2>(p[a.row * down + a.col * right], p[a.row * down + (a.col + 1) * right]);
-    msl::done(msl::meet(0, 0, msl::siteOf(line, msl::OP_LOAD)));
+    msl::done(msl::meet(0, 0, msl::siteOf(line, msl::OP_LOAD), line.file));
     return;
   }
-  m.set(msl_step(msl::siteOf(line, msl::OP_LOAD), [&](msl::Matrix* d) { for (int i = 0; i < 64; i++) d->e[i] = float(p[ulong(i / 8) * down + ulong(i % 8) * right]); }));
+  m.set(msl_step(line, msl::OP_LOAD, [&](msl::Matrix* d) { for (int i = 0; i < 64; i++) d->e[i] = float(p[ulong(i / 8) * down + ulong(i % 8) * right]); }));
 }
 template <class T, class U> inline void simdgroup_store(const simdgroup_matrix<T>& m, U* p, ulong stride = 8, ulong2 origin = ulong2(0), bool transposed = false, MSL_LINE) {
   static_assert(is_same_v<T, U>, "simdgroup_store: the matrix and the memory have different element types");
@@ -128,11 +129,11 @@ template <class T, class U> inline void simdgroup_store(const simdgroup_matrix<T
     const msl_place a = msl_place_of(msl_lane());
     p[a.row * down + a.col * right] = m.own.d[0];
     p[a.row * down + (a.col + 1) * right] = m.own.d[1];
-    msl::done(msl::meet(0, 0, msl::siteOf(line, msl::OP_STORE)));
+    msl::done(msl::meet(0, 0, msl::siteOf(line, msl::OP_STORE), line.file));
     return;
   }
   const float* e = msl_whole(m, line);
-  msl_release(msl_step(msl::siteOf(line, msl::OP_STORE), [&](msl::Matrix*) { for (int i = 0; i < 64; i++) p[ulong(i / 8) * down + ulong(i % 8) * right] = T(e[i]); }));
+  msl_release(msl_step(line, msl::OP_STORE, [&](msl::Matrix*) { for (int i = 0; i < 64; i++) p[ulong(i / 8) * down + ulong(i % 8) * right] = T(e[i]); }));
 }
 template <class D, class A, class B, class C>
 MSL_SILENT inline void simdgroup_multiply_accumulate(simdgroup_matrix<D>& d, const simdgroup_matrix<A>& a, const simdgroup_matrix<B>& b, const simdgroup_matrix<C>& c, MSL_LINE) {
@@ -154,7 +155,7 @@ MSL_SILENT inline void simdgroup_multiply_accumulate(simdgroup_matrix<D>& d, con
     return;
   }
   const float *wa = msl_whole(a, line), *wb = msl_whole(b, line), *wc = msl_whole(c, line);
-  d.set(msl_step(msl::siteOf(line, msl::OP_MULTIPLY), [&](msl::Matrix* m) MSL_SILENT {
+  d.set(msl_step(line, msl::OP_MULTIPLY, [&](msl::Matrix* m) MSL_SILENT {
     msl::multiply(m->e, wa, wb, wc);
     if (!is_same_v<D, float>) for (int i = 0; i < 64; i++) m->e[i] = float(D(m->e[i]));
   }));
@@ -162,5 +163,5 @@ MSL_SILENT inline void simdgroup_multiply_accumulate(simdgroup_matrix<D>& d, con
 template <class D, class A, class B> inline void simdgroup_multiply(simdgroup_matrix<D>& d, const simdgroup_matrix<A>& a, const simdgroup_matrix<B>& b, MSL_LINE) {
   simdgroup_multiply_accumulate(d, a, b, make_filled_simdgroup_matrix<D>(D(0.0f), line), line);
 }
-template <class T> inline simdgroup_matrix<T> operator*(const simdgroup_matrix<T>& a, const simdgroup_matrix<T>& b) { simdgroup_matrix<T> d; simdgroup_multiply(d, a, b, 0); return d; }
+template <class T> inline simdgroup_matrix<T> operator*(const simdgroup_matrix<T>& a, const simdgroup_matrix<T>& b) { simdgroup_matrix<T> d; simdgroup_multiply(d, a, b); return d; }
 } // namespace metal

@@ -17,6 +17,7 @@ struct Exchange {
   uint32_t arrived, active;
   int site, readers;
   bool haveResult;
+  const char* file; // of the lane that came first, for reports
   Exchange* next;
 };
 
@@ -47,17 +48,22 @@ extern __thread Context* context __attribute__((tls_model("initial-exec")));
 
 // site is a line of the text and, from bit 20, the kind of operation: lanes meet where both agree.
 enum Operation { OP_SUM = 1, OP_PRODUCT, OP_MAX, OP_MIN, OP_AND, OP_OR, OP_XOR, OP_SHUFFLE, OP_SHUFFLE_XOR, OP_SHUFFLE_DOWN, OP_SHUFFLE_UP, OP_FILL, OP_BROADCAST, OP_SCAN, OP_VOTE, OP_FIRST, OP_BARRIER, OP_QUAD, OP_LOAD, OP_STORE, OP_MULTIPLY, OP_GATHER, OP_FILLED, OP_TENSOR, OP_TENSOR_END };
-inline constexpr int siteOf(int line, Operation op) { return line | int(op) << 20; }
+struct Where { // of a call in the kernel text: a default argument Where::here() is the caller's place
+  int line;
+  const char* file;
+  static constexpr Where here(int line = __builtin_LINE(), const char* file = __builtin_FILE()) { return {line, file}; }
+};
+inline constexpr int siteOf(Where w, Operation op) { return w.line | int(op) << 20; }
 
-Exchange* meet(uint64_t low, uint64_t high, int site); // returns when the lanes that take part have arrived
+Exchange* meet(uint64_t low, uint64_t high, int site, const char* file); // returns when the lanes that take part have arrived
 void done(Exchange*);                                  // this lane has read what it wanted
-void threadgroupBarrier(int site, uint32_t flags);
-void simdgroupBarrier(int site, uint32_t flags);
+void threadgroupBarrier(Where where, uint32_t flags);
+void simdgroupBarrier(Where where, uint32_t flags);
 void noteVariable(int slot, uint32_t bytes, const char* name);
 void noteAtomic(const volatile void* p, uint32_t bytes);
 void noteAccess(const void* p, uint32_t bytes, bool store);
 Matrix* moreMatrices();
-[[noreturn]] void stop(int site, const char* why); // ends the dispatch with a report
+[[noreturn]] void stop(Where where, const char* why); // ends the dispatch with a report
 void multiply(float* d, const float* a, const float* b, const float* c);
 
 // Registrations, filled by static initialisers of the kernel library.

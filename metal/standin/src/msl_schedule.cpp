@@ -42,7 +42,7 @@ static inline int pick(Worker* w, uint32_t lanes) {
   return (__builtin_ctz(turned) + r) & 31;
 }
 
-static void complete(Worker* w, Simdgroup* s, Exchange* x, void* pc) {
+static void complete(Worker* w, Simdgroup* s, Exchange* x) {
   Exchange** p = &s->open;
   while (*p != x) p = &(*p)->next;
   *p = x->next;
@@ -51,7 +51,7 @@ static void complete(Worker* w, Simdgroup* s, Exchange* x, void* pc) {
   x->haveResult = false;
   s->runnable |= x->active;
   w->counts.simdOps++;
-  if (x->active != s->full && w->check) report(w, pc, "line %d: simdgroup operation with lanes %08x of %08x only", x->site & 0xfffff, x->active, s->full);
+  if (x->active != s->full && w->check) report(w, nullptr, "%s:%d: simdgroup operation with lanes %08x of %08x only", x->file, x->site & 0xfffff, x->active, s->full);
 }
 
 // The oldest open operation of a simdgroup in which nothing else can run goes ahead with the lanes it has.
@@ -59,14 +59,14 @@ static bool resolve(Worker* w, Simdgroup* s) {
   Exchange* oldest = s->open;
   if (!oldest) return false;
   while (oldest->next) oldest = oldest->next;
-  complete(w, s, oldest, nullptr);
+  complete(w, s, oldest);
   return true;
 }
 
 static void openBarrier(Worker* w) {
-  const int line = w->barrierSite & 0xfffff;
-  if (w->barrierMixed) report(w, w->barrierPC, "line %d: threads of one threadgroup wait at different threadgroup_barriers", line);
-  if (w->someExited && w->check) report(w, w->barrierPC, "line %d: threadgroup_barrier after some threads have returned", line);
+  const Where at = w->barrier;
+  if (w->barrierMixed) report(w, nullptr, "%s:%d: threads of one threadgroup wait at different threadgroup_barriers, the first to wait here", at.file, at.line);
+  if (w->someExited && w->check) report(w, nullptr, "%s:%d: threadgroup_barrier after some threads have returned", at.file, at.line);
   for (uint32_t i = 0; i < w->simdgroups; i++) {
     w->simd[i].runnable |= w->simd[i].atBarrier;
     w->simd[i].atBarrier = 0;
@@ -160,14 +160,14 @@ static void fiberMain() {
     // The others may have waited for this lane alone.
     for (Exchange* x = s->open; x; x = x->next)
       if (s->alive && x->arrived == s->alive) {
-        complete(w, s, x, nullptr);
+        complete(w, s, x);
         break;
       }
     switchAway(w, true);
   }
 }
 
-static __attribute__((noinline)) Exchange* openExchange(Worker* w, Simdgroup* s, int site) {
+static __attribute__((noinline)) Exchange* openExchange(Worker* w, Simdgroup* s, int site, const char* file) {
   Exchange* x = s->open;
   while (x && x->site != site) x = x->next;
   if (x) return x;
@@ -179,22 +179,23 @@ static __attribute__((noinline)) Exchange* openExchange(Worker* w, Simdgroup* s,
   }
   x->arrived = 0;
   x->site = site;
+  x->file = file;
   x->next = s->open;
   return s->open = x;
 }
 
-Exchange* meet(uint64_t low, uint64_t high, int site) {
+Exchange* meet(uint64_t low, uint64_t high, int site, const char* file) {
   Worker* w = context->worker;
   Simdgroup* s = &w->simd[w->simd_];
   const uint32_t lane = w->lane_, bit = 1u << lane;
   Exchange* x = s->open;
-  if (!x || x->site != site) x = openExchange(w, s, site);
+  if (!x || x->site != site) x = openExchange(w, s, site, file);
   uint64_t* q = (uint64_t*)x->slot[lane];
   q[0] = low;
   q[1] = high;
   x->arrived |= bit;
   if (x->arrived == s->alive) {
-    complete(w, s, x, w->check ? __builtin_return_address(0) : nullptr);
+    complete(w, s, x);
     if (w->d->options.order == MSL_ASCENDING) return x; // this lane goes on, the others follow
     switchAway(w, false);
     return x;
@@ -229,8 +230,8 @@ void done(Exchange* x) {
   s->idle = x;
 }
 
-void simdgroupBarrier(int site, uint32_t) {
-  Exchange* x = meet(0, 0, site);
+void simdgroupBarrier(Where where, uint32_t) {
+  Exchange* x = meet(0, 0, siteOf(where, OP_BARRIER), where.file);
   Worker* w = context->worker;
   if (!x->haveResult) {
     x->haveResult = true;
@@ -240,16 +241,12 @@ void simdgroupBarrier(int site, uint32_t) {
   done(x);
 }
 
-void threadgroupBarrier(int site, uint32_t) {
+void threadgroupBarrier(Where where, uint32_t) {
   Worker* w = context->worker;
   Simdgroup* s = &w->simd[w->simd_];
   const uint32_t bit = 1u << w->lane_;
-  if (w->waiting == 0) {
-    w->barrierSite = site;
-    w->barrierPC = __builtin_return_address(0);
-  } else if (site != w->barrierSite) {
-    w->barrierMixed = true;
-  }
+  if (w->waiting == 0) w->barrier = where;
+  else if (where.line != w->barrier.line || where.file != w->barrier.file) w->barrierMixed = true;
   w->waiting++;
   s->atBarrier |= bit;
   s->runnable &= ~bit;
@@ -301,9 +298,9 @@ Matrix* moreMatrices() {
   return b;
 }
 
-void stop(int site, const char* why) {
+void stop(Where where, const char* why) {
   Worker* w = context->worker;
-  report(w, __builtin_return_address(0), "line %d: %s", site & 0xfffff, why);
+  report(w, nullptr, "%s:%d: %s", where.file, where.line, why);
   abandon(w);
 }
 

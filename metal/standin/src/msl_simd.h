@@ -6,21 +6,21 @@ namespace metal {
 template <class T> concept MslSimd = MslValue<T> && !is_same_v<msl_element<T>, bfloat> && !is_same_v<msl_element<T>, bool> && sizeof(msl_element<T>) <= 4;
 template <class T> concept MslSimdInteger = MslSimd<T> && is_integral_v<msl_element<T>>;
 
-#define MSL_LINE int line = __builtin_LINE()
+#define MSL_LINE msl::Where line = msl::Where::here()
 inline void threadgroup_barrier(mem_flags f, MSL_LINE) { msl::threadgroupBarrier(line, uint(f)); }
-inline void simdgroup_barrier(mem_flags f, MSL_LINE) { msl::simdgroupBarrier(msl::siteOf(line, msl::OP_BARRIER), uint(f)); }
+inline void simdgroup_barrier(mem_flags f, MSL_LINE) { msl::simdgroupBarrier(line, uint(f)); }
 
 MSL_SILENT inline int msl_lane() { return msl::context->lane->lane; }
-template <class T> MSL_SILENT inline msl::Exchange* msl_meet(const T& v, int line, msl::Operation op) {
+template <class T> MSL_SILENT inline msl::Exchange* msl_meet(const T& v, msl::Where line, msl::Operation op) {
   static_assert(sizeof(T) <= 16);
   uint64_t b[2] = {0, 0};
   memcpy((void*)b, (const void*)&v, sizeof(T));
-  return msl::meet(b[0], b[1], msl::siteOf(line, op));
+  return msl::meet(b[0], b[1], msl::siteOf(line, op), line.file);
 }
 template <class T> MSL_SILENT inline T msl_slot(const msl::Exchange* x, int lane) { T t; memcpy((void*)&t, x->slot[lane], sizeof(T)); return t; }
 
 // All lanes get the same bits. A full simdgroup is folded pairwise (lane i with i+16, i+8, …), as hardware may; the order is fixed.
-template <class T, class F> MSL_SILENT inline T msl_reduce(const T& v, int line, msl::Operation op, F f) {
+template <class T, class F> MSL_SILENT inline T msl_reduce(const T& v, msl::Where line, msl::Operation op, F f) {
   msl::Exchange* x = msl_meet(v, line, op);
   if (!x->haveResult) {
     T all[32];
@@ -47,7 +47,7 @@ MSL_REDUCE(simd_and, MslSimdInteger, OP_AND, a & b) MSL_REDUCE(simd_or, MslSimdI
 #undef MSL_REDUCE
 
 // The value of another lane. Where Metal leaves the result undefined (no such lane, or it takes no part) it is all ones: NaN.
-template <class T> MSL_SILENT inline T msl_take(const T& v, int from, bool exists, int line, msl::Operation op) {
+template <class T> MSL_SILENT inline T msl_take(const T& v, int from, bool exists, msl::Where line, msl::Operation op) {
   msl::Exchange* x = msl_meet(v, line, op);
   T r;
   if (exists && (x->active >> (from & 31) & 1)) r = msl_slot<T>(x, from & 31);
@@ -79,7 +79,7 @@ template <MslSimd T> MSL_SILENT inline T simd_broadcast_first(T v, MSL_LINE) {
   return r;
 }
 
-template <class T, class F> MSL_SILENT inline T msl_scan(const T& v, T start, bool inclusive, int line, F f) {
+template <class T, class F> MSL_SILENT inline T msl_scan(const T& v, T start, bool inclusive, msl::Where line, F f) {
   msl::Exchange* x = msl_meet(v, line, msl::OP_SCAN);
   T a = start;
   for (int i = 0, n = msl_lane() + inclusive; i < n; i++)
@@ -121,7 +121,7 @@ MSL_SILENT inline bool simd_is_first(MSL_LINE) {
   return first;
 }
 
-template <class T, class F> MSL_SILENT inline T msl_quad(const T& v, int line, F f) {
+template <class T, class F> MSL_SILENT inline T msl_quad(const T& v, msl::Where line, F f) {
   msl::Exchange* x = msl_meet(v, line, msl::OP_QUAD);
   T a{};
   bool first = true;
