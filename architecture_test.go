@@ -107,8 +107,6 @@ var testLibraries = []string{
 	"github.com/godbus/dbus/v5/...",
 	"github.com/rogpeppe/go-internal/...",
 	"github.com/openai/openai-go/v3/...",
-	"github.com/pb33f/libopenapi/...",
-	"github.com/pb33f/libopenapi-validator/...",
 	"github.com/santhosh-tekuri/jsonschema/v6/...",
 }
 

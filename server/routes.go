@@ -23,6 +23,8 @@ type route struct {
 // routes lists every path that the server answers. A GET answers HEAD too; the guard answers a browser's preflight.
 func (s *Server) routes() []route {
 	return []route{
+		{http.MethodGet, "/", s.page, true},
+		{http.MethodGet, "/openapi.json", s.openapi, true},
 		{http.MethodGet, "/health", s.health, true},
 		{http.MethodGet, "/metrics", s.serveMetrics, false},
 		{http.MethodGet, "/v1/models", s.models, false},

@@ -71,6 +71,8 @@ type Server struct {
 	running     register
 	stored      responseStore
 	metrics     *metrics
+	pageText    string
+	pagePolicy  string
 }
 
 // PortError says that the port is taken, and which one is free.
@@ -117,6 +119,9 @@ func New(o Options) (*Server, error) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d\x00%d\x00%s", o.Version, info.ID, o.ModelHash, info.WeightBytes, info.VocabSize, info.Executor))
 	s.fingerprint = "fp_" + hex.EncodeToString(sum[:5])
 	s.metrics = newMetrics(o.Engine, o.Version, s.InFlight)
+	if s.pageText, s.pagePolicy, err = buildPage(); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
 
 	s.echo = echo.New()
 	s.echo.Logger.SetOutput(io.Discard) // what it would say is said by access and writeError

@@ -13,7 +13,7 @@ import (
 
 // statusAnswer is the body of GET /v1/pond/status. It never waits for the device.
 type statusAnswer struct {
-	State           string          `json:"state"` // idle, busy
+	State           string          `json:"state"` // idle, busy, paused
 	Model           string          `json:"model"`
 	Executor        string          `json:"executor"`
 	Version         string          `json:"version"`
@@ -51,7 +51,10 @@ func (s *Server) status(c echo.Context) error {
 		TokensPerSecond: st.TokensPerSecond, Requests: []requestAnswer{}}
 	a.Memory = memoryAnswer{WeightBytes: info.WeightBytes, SnapshotBytes: st.SnapshotBytes}
 	a.Responses, a.Memory.ResponseBytes = s.stored.size()
-	if st.Active+st.Queued > 0 {
+	switch {
+	case st.Paused:
+		a.State = "paused"
+	case st.Active+st.Queued > 0:
 		a.State = "busy"
 	}
 	works := s.running.list()
