@@ -176,7 +176,10 @@ Object* library_newFunctionWithName_constantValues(In<Library> self, SEL, In<Str
     auto it = values->byIndex.find(c.index);
     auto named = values->byName.find(c.name ? c.name : "");
     const ConstantValues::Value* v = it != values->byIndex.end() ? &it->second : named != values->byName.end() ? &named->second : nullptr;
-    if (!v) continue;
+    if (!v) {
+      if (!c.optional) wrong = text("%s: function constant %s (index %u) has no value", name->s.c_str(), c.name, c.index);
+      continue;
+    }
     if (c.type && scalarOf(v->type) != c.type) wrong = text("function constant %s (index %u): got data type %llu, which is not the declared one", c.name, c.index, static_cast<unsigned long long>(v->type));
     f->constants.emplace_back(c.index, v->bytes);
   }
