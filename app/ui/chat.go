@@ -286,7 +286,6 @@ func (c *chatWindow) drawMessages(v chats.View) {
 			c.messages = c.messages[1:]
 		}
 	}
-	folded := true
 	same := 0
 	for same < len(c.messages) && same < len(shown) && c.messages[same].grows(shown[same]) {
 		m := c.messages[same]
@@ -302,7 +301,7 @@ func (c *chatWindow) drawMessages(v chats.View) {
 	}
 	c.messages = c.messages[:same]
 	for i := same; i < len(shown); i++ {
-		m := newMessageView(shown[i], c.hooks(), folded)
+		m := newMessageView(shown[i], c.hooks(), true)
 		if i == len(shown)-1 {
 			m.update(shown[i], v)
 		}
@@ -350,6 +349,7 @@ func (c *chatWindow) showOlder() {
 
 func (c *chatWindow) hooks() messageHooks {
 	return messageHooks{
+		hide:       c.u.controls.Settings().HideThinking,
 		copy:       func(text string) { c.u.app.Clipboard().SetContent(text) },
 		regenerate: func(id int) { c.fail(c.talk.Regenerate(id)) },
 		edit:       c.beginEdit,

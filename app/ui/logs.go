@@ -107,7 +107,7 @@ func (v *logWindow) load() {
 			return
 		}
 		v.lines, v.file = lines, file
-		v.status.SetText(file + " · what is said in chats is not in it")
+		v.status.SetText(tidy(file) + " · what is said in chats is not in it")
 		v.draw()
 		v.list.ScrollToBottom()
 	})

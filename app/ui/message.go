@@ -21,6 +21,7 @@ type messageHooks struct {
 	version    func(id, by int)
 	scrolled   func(*fyne.ScrollEvent) // for what scrolls sideways inside
 	resized    func()                  // the message's height is another one
+	hide       bool                    // thinking is not shown, only how long it took
 }
 
 // messageView draws one message and follows it as it grows.
@@ -55,6 +56,7 @@ func newMessageView(m chats.Shown, hooks messageHooks, folded bool) *messageView
 	v.think = widget.NewButtonWithIcon("", theme.MenuExpandIcon(), v.fold)
 	v.think.Importance = widget.LowImportance
 	v.think.Alignment = widget.ButtonAlignLeading
+	enable(v.think, !hooks.hide)
 	v.note = widget.NewLabel("")
 	v.note.Wrapping = fyne.TextWrapWord
 	v.note.Importance = widget.DangerImportance
@@ -111,10 +113,14 @@ func (v *messageView) compose() {
 		return
 	}
 	if v.shown.Thinking != "" {
-		v.think.SetIcon(theme.MenuExpandIcon())
-		if !v.folded {
-			v.think.SetIcon(theme.MenuDropDownIcon())
+		icon := theme.MenuExpandIcon()
+		switch {
+		case v.hooks.hide:
+			icon = nil
+		case !v.folded:
+			icon = theme.MenuDropDownIcon()
 		}
+		v.think.SetIcon(icon)
 		objects = append(objects, container.NewHBox(v.think))
 		if !v.folded {
 			objects = append(objects, v.thought.all()...)

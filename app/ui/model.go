@@ -96,7 +96,7 @@ func (m *modelWindow) draw(s app.State) {
 	m.dir = s.Disk.Dir
 	m.name.SetText(s.Model)
 	m.status.SetText(statusLine(s))
-	m.where.SetText(s.Disk.Dir)
+	m.where.SetText(tidy(s.Disk.Dir))
 	if builtIn {
 		m.where.SetText("in the app itself")
 	}
@@ -189,7 +189,7 @@ func (m *modelWindow) confirmCancel() {
 
 func (m *modelWindow) confirmRemove() {
 	s := m.u.state
-	d := dialog.NewConfirm("Remove the model?", fmt.Sprintf("%s in %s are deleted. To use the model again it has to be downloaded again.", bytes(s.Disk.UsedBytes), s.Disk.Dir), func(yes bool) {
+	d := dialog.NewConfirm("Remove the model?", fmt.Sprintf("%s in %s are deleted. To use the model again it has to be downloaded again.", bytes(s.Disk.UsedBytes), tidy(s.Disk.Dir)), func(yes bool) {
 		if yes {
 			m.u.elsewhere(m.u.controls.Remove, m.fail)
 		}

@@ -1,6 +1,10 @@
 package ui
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
+
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/container"
 	"fyne.io/fyne/v2/layout"
@@ -68,6 +72,15 @@ func (t twoColumns) Layout(o []fyne.CanvasObject, size fyne.Size) {
 func (twoColumns) MinSize(o []fyne.CanvasObject) fyne.Size {
 	a, b := o[0].MinSize(), o[1].MinSize()
 	return fyne.NewSize(a.Width+b.Width, max(a.Height, b.Height))
+}
+
+// tidy writes a path with the user's own folder as "~".
+func tidy(path string) string {
+	home, err := os.UserHomeDir()
+	if rest, ok := strings.CutPrefix(path, home); err == nil && ok && strings.HasPrefix(rest, string(filepath.Separator)) {
+		return "~" + rest
+	}
+	return path
 }
 
 // linkTo is a text that does something, for what is not the main thing of a window.

@@ -27,6 +27,7 @@ func TestScreenshots(t *testing.T) {
 	if dir == "" {
 		t.Skip("POND_SCREENSHOTS names no folder: make screenshots does")
 	}
+	t.Setenv("HOME", "/Users/ada")
 	zone := time.Local
 	time.Local = time.UTC
 	defer func() { time.Local = zone }()
@@ -83,8 +84,8 @@ func scenes() []scene {
 	}
 	chatWin := func(st *stage) fyne.Window { return st.ui.chat.w }
 	return []scene{
-		{"welcome", stateOf(app.NeedModel), fyne.NewSize(620, 660), open(app.OpenWelcome), func(st *stage) fyne.Window { return st.ui.welcome.w }, nil},
-		{"welcome-found", found, fyne.NewSize(620, 660), open(app.OpenWelcome), func(st *stage) fyne.Window { return st.ui.welcome.w }, nil},
+		{"welcome", stateOf(app.NeedModel), fyne.NewSize(620, 700), open(app.OpenWelcome), func(st *stage) fyne.Window { return st.ui.welcome.w }, nil},
+		{"welcome-found", found, fyne.NewSize(620, 700), open(app.OpenWelcome), func(st *stage) fyne.Window { return st.ui.welcome.w }, nil},
 		{"home", stateOf(app.Busy), fyne.NewSize(600, 440), open(app.OpenWindow), func(st *stage) fyne.Window { return st.ui.home.w }, nil},
 		{"home-failed", failed, fyne.NewSize(600, 440), open(app.OpenWindow), func(st *stage) fyne.Window { return st.ui.home.w }, nil},
 		{"model", stateOf(app.Downloading), fyne.NewSize(700, 560), open(app.OpenModel), func(st *stage) fyne.Window { return st.ui.model.w }, nil},
@@ -105,7 +106,11 @@ func scenes() []scene {
 			c := st.ui.chat
 			v := c.view
 			v.Since = time.Now().Add(-14*time.Second - 300*time.Millisecond)
+			now := st.ui.now
 			st.ui.now = time.Now
+			defer func() { st.ui.now = now }()
+			c.side.found[0].Updated = st.ui.now()
+			c.side.list.Refresh()
 			last := c.messages[len(c.messages)-1]
 			last.fold()
 			c.draw(v)

@@ -63,7 +63,7 @@ func newWelcomeWindow(u *UI) *welcomeWindow {
 	v.copyBox = card(subtitle("It is here already"), v.copyLine, v.copyMode)
 	foot := container.NewVBox(v.progress, v.line, container.NewHBox(v.demo, layoutSpacer(), v.main))
 	body := container.NewVBox(head, v.need, v.copyBox, v.download, v.trouble)
-	v.w = u.window("Welcome to Pond", 620, 660, page(container.NewBorder(nil, foot, nil, nil, container.NewVScroll(body))))
+	v.w = u.window("Welcome to Pond", 620, 700, page(container.NewBorder(nil, foot, nil, nil, container.NewVScroll(container.New(margins{right: 8}, body)))))
 	v.draw(u.state)
 	return v
 }
@@ -94,13 +94,13 @@ func (v *welcomeWindow) draw(s app.State) {
 	moving := s.Job.Kind != app.NoJob
 	found := len(s.Found) > 0 && !s.Ready
 	if found {
-		v.copyLine.SetText(fmt.Sprintf("%s has a copy of the model, %s, in %s. Pond verifies every byte before it uses it.", s.Found[0].Tool, bytes(s.Found[0].Bytes), s.Found[0].Dir))
+		v.copyLine.SetText(fmt.Sprintf("%s has a copy of the model, %s, in %s. Pond verifies every byte before it uses it.", s.Found[0].Tool, bytes(s.Found[0].Bytes), tidy(s.Found[0].Dir)))
 	}
 	show(v.copyBox, found && !moving)
 	show(v.download, !found && !s.Ready && s.Disk.TotalBytes > 0)
 	left := s.Disk.TotalBytes - s.Disk.DoneBytes
 	v.size.SetText(fmt.Sprintf("%s, about %s at 100 Mbit/s", bytes(left), app.About(seconds(left, guessedRate))))
-	v.where.SetText(s.Disk.Dir)
+	v.where.SetText(tidy(s.Disk.Dir))
 	v.room.SetText(roomLine(s.Disk))
 	v.trouble.SetText(sentence(s.Disk.Trouble))
 	if s.Phase == app.Failed {
@@ -179,7 +179,7 @@ func sumRows(v app.Verdict) []fyne.CanvasObject {
 		value := widget.NewLabel(bytes(s.Bytes))
 		value.Alignment = fyne.TextAlignTrailing
 		value.SizeName = theme.SizeNameCaptionText
-		out = append(out, container.New(margins{top: -7, bottom: -7}, container.NewBorder(nil, nil, quiet(s.Label), nil, value)))
+		out = append(out, container.New(margins{top: -8, bottom: -8}, container.NewBorder(nil, nil, quiet(s.Label), nil, value)))
 	}
 	return out
 }
