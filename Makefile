@@ -8,7 +8,7 @@ GUI_CC := $(shell command -v clang-19 2>/dev/null)
 GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
 GUI_TAGS = -tags migrated_fynedo$(if $(filter Linux,$(shell uname -s)),$(comma)x11)
 
-.PHONY: help run test build gui bench bench-pull test-faults fuzz parity parity-mlx rehearsal screenshot icons test-app app clean
+.PHONY: help run test build gui bench bench-pull test-faults fuzz schemas masks parity parity-mlx rehearsal screenshot icons test-app app clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,12 @@ test-faults: ## the downloader under 1,000 random schedules of faults and 100 ki
 
 fuzz: ## every fuzz target for FUZZTIME (default 10m); FUZZ=word picks by file or name
 	@scripts/fuzz.sh
+
+schemas: ## 200 generated JSON schemas, answered by the demo model at temperature 1 and judged (SCHEMAS=200)
+	@POND_SCHEMAS=$(or $(SCHEMAS),200) CGO_ENABLED=0 $(GO) test ./inference -run TestGeneratedSchemas -count 1 -timeout 120m -v
+
+masks: ## what it costs to hold an answer to a schema, with a vocabulary of 248,320 tokens
+	@POND_MASKS=1 CGO_ENABLED=0 $(GO) test ./inference/grammar -run TestMaskCost -count 1 -v
 
 parity: ## make the reference records again with transformers (PyTorch, CPU)
 	@scripts/install.sh parity

@@ -349,7 +349,11 @@ func (e *Engine) Complete(ctx context.Context, r CompletionRequest) (*Answer, er
 			return nil, &chat.Error{Path: fmt.Sprintf("prompt[%d]", i), Message: fmt.Sprintf("got token %d, want 0 to %d", id, e.info.VocabSize-1)}
 		}
 	}
-	j := e.newJob(ctx, ids, nil, r.Generation, false)
+	var marks []int
+	if len(ids) > 1 { // the same prompt again computes one token
+		marks = []int{len(ids) - 1}
+	}
+	j := e.newJob(ctx, ids, marks, r.Generation, false)
 	if g := r.Format.Grammar(); g != nil {
 		j.form = &form{vocab: e.forms.vocabulary(e), bound: e.forms.bind(e, g)}
 	}

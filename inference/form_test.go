@@ -167,3 +167,65 @@ func TestToolChoiceThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+// Several answers to one prompt share its work, as do the same prompt sent twice.
+func TestSamePromptIsComputedOnce(t *testing.T) {
+	e := openTiny(t, Options{})
+	c := user(strings.Repeat("a long question ", 12))
+	first := ask(t, e, c, Generation{MaxTokens: 10, Sampling: seeded(1)})
+	for seed := range uint64(3) {
+		r := ask(t, e, c, Generation{MaxTokens: 10, Sampling: seeded(seed + 2)})
+		if r.Usage.CachedTokens < first.Usage.PromptTokens-24 { // byte tokens: the generation prompt is 19
+			t.Errorf("got %d of %d tokens reused", r.Usage.CachedTokens, first.Usage.PromptTokens)
+		}
+	}
+	for i := range 3 {
+		a, err := e.Complete(context.Background(), CompletionRequest{Prompt: strings.Repeat("once upon a time ", 10), Generation: Generation{MaxTokens: 5, Sampling: seeded(uint64(i))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := a.Wait()
+		if err != nil || i > 0 && r.Usage.CachedTokens != r.Usage.PromptTokens-1 {
+			t.Errorf("completion %d: got %d of %d tokens reused, %v", i, r.Usage.CachedTokens, r.Usage.PromptTokens, err)
+		}
+	}
+}
+
+// Case 8: forced quoting cut arguments at the first line and misspelled short ones. A call that is made anyway has the same bytes when it must be.
+func TestRequiredCallsEqualFreeOnes(t *testing.T) {
+	e := openDemo(t)
+	off := false
+	for _, city := range []string{"Ōsaka"} {
+		c := user("What is the weather in " + city + "?")
+		c.Tools = []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"get_weather","description":"Weather of a city","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}`)}
+		c.Thinking = &off
+		g := Generation{MaxTokens: 80, Sampling: &sample.Params{}}
+		free := ask(t, e, c, g)
+		g.ToolChoice = ToolChoice{Mode: ToolsRequired}
+		held := ask(t, e, c, g)
+		if len(free.Answer.Calls) == 0 || free.Answer.Content != "" {
+			t.Errorf("%s: the demo model made no call by itself: %+v", city, free.Answer)
+			continue
+		}
+		if len(held.Answer.Calls) != len(free.Answer.Calls) || string(held.Answer.Calls[0].Arguments) != string(free.Answer.Calls[0].Arguments) {
+			t.Errorf("%s: got %s, want %s", city, held.Answer.Calls, free.Answer.Calls)
+		}
+	}
+}
+
+func TestOneCallEndsTheAnswer(t *testing.T) {
+	a := newAnswer(context.Background())
+	w := &writer{job: &job{answer: a, gen: Generation{OneCall: true}, parser: chat.NewParser(chat.ParserOptions{Tools: weatherTools()})}, stopper: sample.NewStopper(nil), decoder: openTiny(t, Options{}).Tokenizer().NewDecoder()}
+	call := "<tool_call>\n<function=now>\n</function>\n</tool_call>"
+	for _, part := range []string{"Let me see.", call, "\n", call[:20], call[20:], "more"} {
+		if a.add(Update{Events: w.until(w.parse(part))}); w.stopped {
+			break
+		}
+	}
+	if !w.stopped || w.close(chat.EndStop) != FinishToolCalls {
+		t.Error("got no end at the second call")
+	}
+	if got := a.Result().Answer; len(got.Calls) != 1 || string(got.Calls[0].Arguments) != "{}" || got.Content != "Let me see." {
+		t.Errorf("got %+v, want the first call alone", got)
+	}
+}

@@ -177,7 +177,13 @@ func readParam(name string, doc *document, schema *jsonNode) param {
 		return p
 	}
 	alts, err := doc.alternatives([]*jsonNode{schema}, nil)
-	if err != nil || len(alts) == 0 {
+	if err != nil {
+		p.schema = typeAlone(schema)
+		if alts, err = doc.alternatives([]*jsonNode{p.schema}, nil); err != nil {
+			return p
+		}
+	}
+	if len(alts) == 0 {
 		return p
 	}
 	listed, texts, strs := true, []string(nil), false
@@ -209,6 +215,15 @@ func readParam(name string, doc *document, schema *jsonNode) param {
 	return p
 }
 
+// typeAlone is a schema that asks for no more than the type of another: what is left of one that cannot be held to.
+func typeAlone(schema *jsonNode) *jsonNode {
+	alone := &jsonNode{kind: '{', path: schema.path, id: -1}
+	if t := schema.get("type"); t != nil {
+		alone.keys, alone.vals = []string{"type"}, map[string]*jsonNode{"type": t}
+	}
+	return alone
+}
+
 // frames writes calls. Where a call stands depends on which parameters it has had, so what follows each is written when an answer gets there.
 type frames struct {
 	*network
@@ -221,7 +236,7 @@ type frames struct {
 	values map[string]stateID // by tool and parameter: the rule of a value
 }
 
-// prepare writes the rules of values. A schema that cannot be held to, or that nothing satisfies, leaves the value free.
+// prepare writes the rules of values. A schema that cannot be held to, or that nothing satisfies, leaves its type, or the value free.
 func (f *frames) prepare() {
 	f.values = map[string]stateID{}
 	for ti, t := range f.tools {
@@ -229,10 +244,13 @@ func (f *frames) prepare() {
 			if !p.rulable {
 				continue
 			}
-			b := newBuilder(newNetwork(), p.doc)
-			rule := b.rule([]*jsonNode{p.schema})
-			if b.err == nil && !b.full && b.trim(rule) && len(f.states)+len(b.states) < maxStates/2 {
-				f.values[fmt.Sprint(ti, " ", pi)] = f.adopt(b.network, rule)
+			for _, schema := range []*jsonNode{p.schema, typeAlone(p.schema)} {
+				b := newBuilder(newNetwork(), p.doc)
+				rule := b.rule([]*jsonNode{schema})
+				if b.err == nil && !b.full && b.trim(rule) && len(f.states)+len(b.states) < maxStates/2 {
+					f.values[fmt.Sprint(ti, " ", pi)] = f.adopt(b.network, rule)
+					break
+				}
 			}
 		}
 	}
