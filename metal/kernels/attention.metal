@@ -69,7 +69,7 @@ static inline void block_scores(threadgroup float* weights, thread const float (
 // Grid: blocks, KV heads, and the query heads of a KV head by HEADS: all of them share a row's read, except while the blocks are too few
 // to fill a GPU. Threadgroup: eight simdgroups. First each takes keys in turn, a lane HD/32 dims; then a simdgroup a head
 // does the softmax over 256 scores; then a thread owns one dim of all heads and walks the values in order of key.
-kernel void attn_decode(device const float* qkv [[buffer(0)]], device const bfloat* q_norm [[buffer(1)]], device const bfloat* k_norm [[buffer(2)]],
+[[kernel, max_total_threads_per_threadgroup(256)]] void attn_decode(device const float* qkv [[buffer(0)]], device const bfloat* q_norm [[buffer(1)]], device const bfloat* k_norm [[buffer(2)]],
                         device const float* rope [[buffer(3)]], device const uint* step [[buffer(4)]], device float* keys [[buffer(5)]],
                         device float* values [[buffer(6)]], device float* acc [[buffer(7)]], device float* stats [[buffer(8)]],
                         constant AttentionParams& p [[buffer(9)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
@@ -208,7 +208,7 @@ kernel void attn_combine(device const float* acc [[buffer(0)]], device const flo
 
 // attn_prep: queries q [M, H, HD] and keys of a chunk normalised and rotated, keys and values appended to the cache. One simdgroup a
 // head of a token: first the H queries, then the keys, then the values. Grid: eight heads by tokens.
-kernel void attn_prep(device const float* qkv [[buffer(0)]], device const bfloat* q_norm [[buffer(1)]], device const bfloat* k_norm [[buffer(2)]],
+[[kernel, max_total_threads_per_threadgroup(256)]] void attn_prep(device const float* qkv [[buffer(0)]], device const bfloat* q_norm [[buffer(1)]], device const bfloat* k_norm [[buffer(2)]],
                       device const float* rope [[buffer(3)]], device const uint* step [[buffer(4)]], device float* q [[buffer(5)]],
                       device float* keys [[buffer(6)]], device float* values [[buffer(7)]], constant AttentionParams& p [[buffer(8)]], THREAD_2D) {
     threadgroup float normed[8 * 256];

@@ -112,6 +112,9 @@ static inline void stage_rows(threadgroup float* stage, device const float* rows
     }
 }
 
+// Whether dims 8*(sg + 8*f) to 8 further exist: a simdgroup holds every eighth group of eight dims, all four at HD 256.
+static inline bool holds(uint sg, uint f) { return HEAD_LANES == 8 || sg + 8 * f < 4 * uint(HEAD_LANES); }
+
 static inline void attend_matrices(device const float* q, device const float* all_keys, device const float* all_values, device const float* qkv, uint pos,
                                    device float* o, constant AttentionParams& p, threadgroup float* mem, threadgroup uint* moved, uint3 tg, uint last_tg,
                                    uint tid, uint lane, uint sg) {
@@ -223,7 +226,7 @@ static inline void attend_matrices(device const float* q, device const float* al
                 simdgroup_matrix<float, 8, 8> d;
                 simdgroup_load(d, diagonal + g * 64, 8);
                 for (uint f = 0; f < 4; ++f) {
-                    if ((sg + 8 * f) * 8 < HD) {
+                    if (holds(sg, f)) {
                         simdgroup_multiply(out[g][f], d, out[g][f]);
                     }
                 }
@@ -235,10 +238,10 @@ static inline void attend_matrices(device const float* q, device const float* al
             }
             simdgroup_matrix<float, 8, 8> v[4];
             for (uint f = 0; f < 4; ++f) {
-                const uint d = (sg + 8 * f) * 8;
-                if (d >= HD) {
+                if (!holds(sg, f)) {
                     continue;
                 }
+                const uint d = (sg + 8 * f) * 8;
                 if (c == ragged) {
                     simdgroup_load(v[f], stage + d, stage_ld);
                 } else {
@@ -249,7 +252,7 @@ static inline void attend_matrices(device const float* q, device const float* al
                 simdgroup_matrix<float, 8, 8> w;
                 simdgroup_load(w, scores + g * 8 * SCORE_LD + c, SCORE_LD);
                 for (uint f = 0; f < 4; ++f) {
-                    if ((sg + 8 * f) * 8 < HD) {
+                    if (holds(sg, f)) {
                         simdgroup_multiply_accumulate(out[g][f], w, v[f], out[g][f]);
                     }
                 }
@@ -263,7 +266,7 @@ static inline void attend_matrices(device const float* q, device const float* al
     }
     // 64 dims of all rows at a time through threadgroup memory, divided and gated on the way out.
     for (uint f = 0; f < 4 && f * 64 < HD; ++f) {
-        if ((sg + 8 * f) * 8 < HD) {
+        if (holds(sg, f)) {
             for (uint g = 0; g < groups; ++g) {
                 simdgroup_store(out[g][f], scores + g * 8 * SCORE_LD + sg * 8, SCORE_LD);
             }
@@ -284,7 +287,7 @@ static inline void attend_matrices(device const float* q, device const float* al
 
 // attn_prefill: o [M, H, HD] = softmax(q·k/√HD) v ⊙ sigmoid(gate), token m over the keys 0 to pos+m. q [M, H, HD] is normalised and rotated.
 // Grid: groups of queries, KV heads, query heads of a KV head by HEADS.
-kernel void attn_prefill(device const float* q [[buffer(0)]], device const float* keys [[buffer(1)]], device const float* values [[buffer(2)]],
+[[kernel, max_total_threads_per_threadgroup(256)]] void attn_prefill(device const float* q [[buffer(0)]], device const float* keys [[buffer(1)]], device const float* values [[buffer(2)]],
                          device const float* qkv [[buffer(3)]], device const uint* step [[buffer(4)]], device float* o [[buffer(5)]],
                          constant AttentionParams& p [[buffer(6)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
     threadgroup float run[16];

@@ -109,7 +109,7 @@ static inline void store_state(thread const StateRows& state, device float* s, u
 // y [HV, DV] is the raw output. Threadgroup: 32 rows of one value head, four simdgroups of eight rows each; the convolution of
 // the key head's 2*DK channels is made by all threads and shared through threadgroup memory. At position 0 state and window
 // count as zero. Every channel's input is put into the ring by one threadgroup, in the row that nobody reads in this step.
-kernel void gdn_step(device const float* in [[buffer(0)]], device const bfloat* conv [[buffer(1)]], device const bfloat* a_log [[buffer(2)]],
+[[kernel, max_total_threads_per_threadgroup(128)]] void gdn_step(device const float* in [[buffer(0)]], device const bfloat* conv [[buffer(1)]], device const bfloat* a_log [[buffer(2)]],
                      device const bfloat* dt_bias [[buffer(3)]], device const uint* step [[buffer(4)]], device float* window [[buffer(5)]],
                      device float* state [[buffer(6)]], device float* y [[buffer(7)]], constant GDNParams& p [[buffer(8)]], THREAD_1D) {
     threadgroup float qk[2 * 256];
@@ -151,7 +151,7 @@ kernel void gdn_step(device const float* in [[buffer(0)]], device const bfloat* 
 // gdn_scan: the delta rule over the M tokens of a chunk, in order, with gdn_step's arithmetic. c [M, C] is the convolved input; the gates
 // come from "in". Rows as in gdn_step; they stay in registers for the whole chunk. The gates of 32 tokens are computed at once,
 // one a lane, and the next token's inputs are loaded while this one is worked on.
-kernel void gdn_scan(device const float* c [[buffer(0)]], device const float* in [[buffer(1)]], device const bfloat* a_log [[buffer(2)]],
+[[kernel, max_total_threads_per_threadgroup(128)]] void gdn_scan(device const float* c [[buffer(0)]], device const float* in [[buffer(1)]], device const bfloat* a_log [[buffer(2)]],
                      device const bfloat* dt_bias [[buffer(3)]], device const uint* step [[buffer(4)]], device float* state [[buffer(5)]],
                      device float* y [[buffer(6)]], constant GDNParams& p [[buffer(7)]], THREAD_1D) {
     const uint dk = p.DK, keys = p.HK * dk, values = p.HV * p.DV, C = 2 * keys + values, M = p.M;

@@ -100,7 +100,7 @@ static inline void gate_up_tile(threadgroup float* mem, device const float* h, d
 // moe_gate_up_grouped: act[i] [I] = silu(G_e h) ⊙ (U_e h) for pair order[i] of expert e; rows of h are gathered through the index. A tile is
 // 32 columns of gate beside the same of up. Grid: tiles of columns, by tiles of rows: as many as the chunk can have; those
 // beyond the last end at once.
-kernel void moe_gate_up_grouped(device const float* h [[buffer(0)]], device const uint* order [[buffer(1)]], device const uint* offsets [[buffer(2)]],
+[[kernel, max_total_threads_per_threadgroup(128)]] void moe_gate_up_grouped(device const float* h [[buffer(0)]], device const uint* order [[buffer(1)]], device const uint* offsets [[buffer(2)]],
                                 device float* act [[buffer(3)]], WEIGHTS(0, 4, 5, 6), WEIGHTS(1, 7, 8, 9), constant MoEParams& p [[buffer(10)]],
                                 threadgroup float* mem [[threadgroup(0)]], THREAD_2D) {
     threadgroup uint found[4];
@@ -140,7 +140,7 @@ static inline void down_tile(threadgroup float* mem, device const float* act, de
 
 // moe_down_grouped: y[pair] [D] = W_e act[i] for pair order[i]: stored by pair, so that moe_combine adds in order of rank. Grid as
 // moe_gate_up_grouped, 64 columns a tile.
-kernel void moe_down_grouped(device const float* act [[buffer(0)]], device const uint* order [[buffer(1)]], device const uint* offsets [[buffer(2)]],
+[[kernel, max_total_threads_per_threadgroup(128)]] void moe_down_grouped(device const float* act [[buffer(0)]], device const uint* order [[buffer(1)]], device const uint* offsets [[buffer(2)]],
                              device float* y [[buffer(3)]], WEIGHTS(0, 4, 5, 6), constant MoEParams& p [[buffer(7)]],
                              threadgroup float* mem [[threadgroup(0)]], THREAD_2D) {
     threadgroup uint found[4];

@@ -177,7 +177,7 @@ static inline void gemm(threadgroup float* mem, device const float* x, device fl
 }
 
 // q4_gemm: y [M, N] = x Wᵀ for up to four matrices side by side in y. Grid: tiles of rows, by tiles of columns matrix by matrix.
-kernel void q4_gemm(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], WEIGHTS(0, 2, 3, 4), WEIGHTS(1, 5, 6, 7),
+[[kernel, max_total_threads_per_threadgroup(128)]] void q4_gemm(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], WEIGHTS(0, 2, 3, 4), WEIGHTS(1, 5, 6, 7),
                     WEIGHTS(2, 8, 9, 10), WEIGHTS(3, 11, 12, 13), constant LinearParams& p [[buffer(14)]],
                     threadgroup float* mem [[threadgroup(0)]], THREAD_2D) {
     const SetRows at = tile_of(p, tg.y);
@@ -185,7 +185,7 @@ kernel void q4_gemm(device const float* x [[buffer(0)]], device float* y [[buffe
 }
 
 // q8_gemm: the same for 8-bit codes.
-kernel void q8_gemm(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], WEIGHTS(0, 2, 3, 4), WEIGHTS(1, 5, 6, 7),
+[[kernel, max_total_threads_per_threadgroup(128)]] void q8_gemm(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], WEIGHTS(0, 2, 3, 4), WEIGHTS(1, 5, 6, 7),
                     WEIGHTS(2, 8, 9, 10), WEIGHTS(3, 11, 12, 13), constant LinearParams& p [[buffer(14)]],
                     threadgroup float* mem [[threadgroup(0)]], THREAD_2D) {
     const SetRows at = tile_of(p, tg.y);
@@ -193,7 +193,7 @@ kernel void q8_gemm(device const float* x [[buffer(0)]], device float* y [[buffe
 }
 
 // q4_gemm_add: x [M, N] += v Wᵀ.
-kernel void q4_gemm_add(device const float* v [[buffer(0)]], device float* x [[buffer(1)]], WEIGHTS(0, 2, 3, 4),
+[[kernel, max_total_threads_per_threadgroup(128)]] void q4_gemm_add(device const float* v [[buffer(0)]], device float* x [[buffer(1)]], WEIGHTS(0, 2, 3, 4),
                         constant LinearParams& p [[buffer(5)]], threadgroup float* mem [[threadgroup(0)]], THREAD_2D) {
     const SetRows at = tile_of(p, tg.y);
     gemm<4>(mem, v, x, MATRIX_OF(0, p.Rows[0]), at, p, true, tg.x, tid, sg);

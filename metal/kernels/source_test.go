@@ -61,11 +61,17 @@ func TestSignaturesAreTheSame(t *testing.T) {
 	text := regexp.MustCompile(`\s+`).ReplaceAllString(Source(), " ")
 	params := realParams(1)
 	for _, k := range All() {
-		_, rest, ok := strings.Cut(text, "kernel void "+k.Name+"(")
-		if !ok {
+		start := regexp.MustCompile(`(kernel|\[\[kernel, max_total_threads_per_threadgroup\((\d+)\)\]\]) void ` + k.Name + `\(`).FindStringSubmatchIndex(text)
+		if start == nil {
 			t.Errorf("%s: no Metal function", k.Name)
 			continue
 		}
+		if start[4] >= 0 { // a number of threads that the compiler may count on
+			if got, want := text[start[4]:start[5]], fmt.Sprint(k.Grid(params[k.Name], 1).Threads[0]); got != want {
+				t.Errorf("%s: compiled for %s threads, launched with %s", k.Name, got, want)
+			}
+		}
+		rest := text[start[1]:]
 		signature, _, _ := strings.Cut(rest, "{")
 		for i, b := range k.Buffers {
 			typ := map[DType]string{F32: "float", U32: "uint", BF16: "bfloat", Code: "uchar"}[b.DType]
