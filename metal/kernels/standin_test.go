@@ -1,0 +1,256 @@
+package kernels
+
+// The Metal text on the stand-in, which runs it on the CPU: every kernel against its reference. POND_METAL_LONG=1 runs the wide cases
+// too, minutes of them; `make metal-check` sets it.
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"testing"
+
+	"pond/metal/standin"
+)
+
+// machine runs cases on the stand-in.
+type machine struct{ *standin.Kernels }
+
+// openMachine compiles the kernels; a test skips where no compiler can. Compiled text is kept between runs.
+func openMachine(t testing.TB, checked bool) machine {
+	t.Helper()
+	k, err := standin.Compile(Source(), standin.CompileOptions{Checked: checked})
+	if errors.Is(err, standin.ErrNoCompiler) || errors.Is(err, standin.ErrUnsupported) {
+		t.Skipf("kernels cannot be compiled here: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return machine{k}
+}
+
+// run runs one case and returns what its arguments hold afterwards.
+func (m machine) run(t testing.TB, c metalCase, o standin.KernelOptions) []Arg {
+	t.Helper()
+	if c.kernel.Check != nil {
+		if err := c.kernel.Check(c.params); err != nil {
+			t.Fatalf("%v: %v", c, err)
+		}
+	}
+	if c.kernel.Constants != nil {
+		for _, k := range c.kernel.Constants(c.params) {
+			v := binary.LittleEndian.AppendUint32(nil, uint32(k.Value.(int32)))
+			o.Constants = append(o.Constants, standin.KernelConstant{Index: k.Index, Value: v})
+		}
+	}
+	args := c.fresh(t)
+	memory := make([]*standin.Memory, len(args))
+	for i, a := range args {
+		sig, err := c.kernel.Param(i, len(args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := bytesOf(a)
+		memory[i] = m.NewMemory(sig.Name, len(b))
+		defer memory[i].Free()
+		copy(memory[i].Bytes(), b)
+		if sig.Access == Write {
+			memory[i].Unwritten(0, len(b))
+		}
+	}
+	var bound []standin.KernelArg
+	for _, i := range c.slots(args) {
+		bound = append(bound, standin.KernelArg{Memory: memory[i]})
+	}
+	params, err := EncodeParams(c.params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound = append(bound, standin.KernelArg{Bytes: params})
+	g := c.kernel.Grid(c.params, c.items)
+	if _, err := m.Run(c.kernel.Name, bound, standin.KernelGrid{Groups: g.Groups, Threads: g.Threads, ThreadgroupBytes: g.ThreadgroupBytes}, o); err != nil {
+		t.Errorf("%v: %v", c, err)
+	}
+	for i := range args {
+		fromBytes(&args[i], memory[i].Bytes())
+		if args[i].Raw != nil {
+			args[i].Raw = nil // weights are only read
+		}
+	}
+	return args
+}
+
+// byKernel runs f for the cases of each kernel as a subtest.
+func byKernel(t *testing.T, cases []metalCase, f func(t *testing.T, c metalCase)) {
+	for _, k := range All() {
+		t.Run(k.Name, func(t *testing.T) {
+			n := 0
+			for _, c := range cases {
+				if c.kernel.Name == k.Name {
+					f(t, c)
+					n++
+				}
+			}
+			if n == 0 {
+				t.Error("no case")
+			}
+		})
+	}
+}
+
+// TestMetalAgreesWithReference: within the case's tolerance, and to the last bit the same in three orders of lanes, simdgroups and
+// threadgroups, with NaN in threadgroup memory.
+func TestMetalAgreesWithReference(t *testing.T) {
+	m := openMachine(t, false)
+	byKernel(t, shortCases(), func(t *testing.T, c metalCase) {
+		got := m.run(t, c, standin.KernelOptions{Poison: true})
+		c.compare(t, "", got, c.reference(t))
+		for _, o := range []standin.KernelOptions{{Order: standin.Descending, Poison: true}, {Order: standin.Shuffled, Seed: 7, Poison: true}} {
+			if err := equalBits(got, m.run(t, c, o)); err != nil {
+				t.Errorf("%v: order %v changes the result: %v", c, o.Order, err)
+			}
+		}
+	})
+}
+
+// TestMetalIsClean: no race, no access out of bounds, no unwritten memory read, no divergent barrier.
+func TestMetalIsClean(t *testing.T) {
+	m := openMachine(t, true)
+	byKernel(t, shortCases(), func(t *testing.T, c metalCase) { m.run(t, c, standin.KernelOptions{Check: true}) })
+}
+
+// TestManyKeys: attention over 32,767 to 66,048 keys; a 16-bit index would wrap.
+func TestManyKeys(t *testing.T) {
+	m := openMachine(t, false)
+	for _, c := range wideKeys(newMaker(6)) {
+		c.compare(t, "", m.run(t, c, standin.KernelOptions{Poison: true}), c.reference(t))
+	}
+}
+
+// TestManyRows: the same for rows of every kernel.
+func TestManyRows(t *testing.T) {
+	if os.Getenv("POND_METAL_LONG") == "" {
+		t.Skip("takes minutes: POND_METAL_LONG=1 runs it")
+	}
+	m := openMachine(t, false)
+	for _, c := range wideRows(newMaker(6)) {
+		c.compare(t, "", m.run(t, c, standin.KernelOptions{Order: standin.Shuffled, Seed: 3, Poison: true}), c.reference(t))
+	}
+}
+
+// head is a case with the first rows of its buffers: rows of m, cut[i] elements a row (0: whole).
+func (c metalCase) head(params any, items, rows int, cut ...int) metalCase {
+	c.params, c.items = params, items
+	args := append([]Arg(nil), c.args...)
+	for i, n := range cut {
+		if n == 0 {
+			continue
+		}
+		if args[i].F32 != nil {
+			args[i].F32 = args[i].F32[:rows*n]
+		} else {
+			args[i].U32 = args[i].U32[:rows*n]
+		}
+	}
+	c.args = args
+	return c
+}
+
+// TestRowsDoNotDependOnTheirNeighbours: the result of a row is the same to the last bit in a chunk of any size, so in a tile of any height.
+func TestRowsDoNotDependOnTheirNeighbours(t *testing.T) {
+	m := openMachine(t, false)
+	mk := newMaker(8)
+	c := mk.linear(Q4Gemm(), 70, 192, 4, 70, 4)
+	all := m.run(t, c, standin.KernelOptions{})
+	for _, rows := range []int{1, 8, 9, 17, 33, 64} {
+		p := c.params.(LinearParams)
+		p.M = rows
+		part := m.run(t, c.head(p, c.items, rows, p.K, p.N()), standin.KernelOptions{})
+		if err := equalBits([]Arg{{F32: part[1].F32}}, []Arg{{F32: all[1].F32[:rows*p.N()]}}); err != nil {
+			t.Errorf("q4_gemm: %d rows of 70 differ from those rows alone: %v", rows, err)
+		}
+	}
+	for _, shape := range attnShapes {
+		c := mk.prefill(shape, 77, 35)[1]
+		all := m.run(t, c, standin.KernelOptions{})
+		for _, rows := range []int{8, 13, 16, 34} {
+			p := c.params.(AttentionParams)
+			p.M = rows
+			w := p.H * p.HD
+			part := m.run(t, c.head(p, p.PrefillItems(), rows, w, 0, 0, p.Stride(), 0, w), standin.KernelOptions{})
+			if err := equalBits([]Arg{{F32: part[5].F32}}, []Arg{{F32: all[5].F32[:rows*w]}}); err != nil {
+				t.Errorf("attn_prefill %+v: %d queries of 35 differ from those alone: %v", shape, rows, err)
+			}
+		}
+	}
+}
+
+// TestHeadsSharedOrNot: attn_decode gives the same bits whether a threadgroup takes one query head or all.
+func TestHeadsSharedOrNot(t *testing.T) {
+	m := openMachine(t, false)
+	for _, shape := range attnShapes {
+		few := newMaker(9).decode(shape, 300, 2)[0]
+		many := few
+		p := few.params.(AttentionParams)
+		p.Blocks = 128
+		if p.sharedHeads() == few.params.(AttentionParams).sharedHeads() && p.HeadsPerKV() > 1 {
+			t.Errorf("%+v: the same number of heads in both cases", shape)
+		}
+		many.params, many.items = p, p.DecodeItems()
+		many.args = append([]Arg(nil), few.args...)
+		many.args[7], many.args[8] = newMaker(1).out(p.H*p.Blocks*p.HD), newMaker(1).out(2*p.H*p.Blocks)
+		a, b := m.run(t, few, standin.KernelOptions{}), m.run(t, many, standin.KernelOptions{})
+		for h := range p.H {
+			for _, w := range []struct{ arg, n int }{{7, p.HD}, {8, 2}} {
+				x, y := a[w.arg].F32[h*2*w.n:][:2*w.n], b[w.arg].F32[h*p.Blocks*w.n:][:2*w.n]
+				if err := equalBits([]Arg{{F32: x}}, []Arg{{F32: y}}); err != nil {
+					t.Errorf("%+v: head %d: %v", shape, h, err)
+				}
+			}
+		}
+	}
+}
+
+// TestChunksOfTheScan: tokens one by one through gdn_step, and in chunks through gdn_conv, gdn_scan and gdn_window_store, end in the same
+// bits of output, state and window.
+func TestChunksOfTheScan(t *testing.T) {
+	m := openMachine(t, false)
+	for _, shape := range gdnShapes {
+		mk := newMaker(10)
+		const tokens = 37
+		p := mk.gdn(shape, tokens)
+		in, conv, aLog, dt := mk.f32(tokens*p.Stride), mk.bf16(p.C()*ConvTaps, 0, 0.5), mk.bf16(p.HV, 0.5, 1), mk.bf16(p.HV, 0, 1)
+		type carried struct{ state, window, y Arg }
+		chunks := func(sizes ...int) carried {
+			c := carried{state: mk.f32(p.ValueWidth() * p.DK), window: mk.f32(ConvTaps * p.C())}
+			pos := 0
+			for _, n := range sizes {
+				q := mk.gdn(shape, n)
+				part := Arg{F32: in.F32[pos*p.Stride:][:n*p.Stride]}
+				if n == 1 {
+					r := m.run(t, metalCase{kernel: GDNStep(), params: q, items: q.StateItems(), args: []Arg{part, conv, aLog, dt, word(pos), c.window, c.state, mk.out(q.ValueWidth())}},
+						standin.KernelOptions{})
+					c.window, c.state, c.y.F32 = r[5], r[6], append(c.y.F32, r[7].F32...)
+					pos++
+					continue
+				}
+				cv := m.run(t, metalCase{kernel: GDNConv(), params: q, items: n, args: []Arg{part, conv, word(pos), c.window, mk.out(n * q.C())}}, standin.KernelOptions{})[4]
+				r := m.run(t, metalCase{kernel: GDNScan(), params: q, items: q.StateItems(), args: []Arg{cv, part, aLog, dt, word(pos), c.state, mk.out(n * q.ValueWidth())}}, standin.KernelOptions{})
+				c.state, c.y.F32 = r[5], append(c.y.F32, r[6].F32...)
+				c.window = m.run(t, metalCase{kernel: GDNWindowStore(), params: q, items: q.WindowItems(), args: []Arg{part, word(pos), c.window}}, standin.KernelOptions{})[2]
+				pos += n
+			}
+			return c
+		}
+		ones := make([]int, tokens)
+		for i := range ones {
+			ones[i] = 1
+		}
+		want := chunks(tokens)
+		for _, sizes := range [][]int{{16, 21}, {2, 3, 32}, ones, {1, 35, 1}} {
+			got := chunks(sizes...)
+			if err := equalBits([]Arg{got.y, got.state, got.window}, []Arg{want.y, want.state, want.window}); err != nil {
+				t.Errorf("%+v in chunks of %v: %v", shape, sizes, err)
+			}
+		}
+	}
+}
