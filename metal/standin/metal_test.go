@@ -47,7 +47,7 @@ func (m *mac) add(e, pipeline, x, y uintptr, n int) {
 }
 
 // Two dispatches of a concurrent encoder that share memory need a barrier between them; check mode sees the lack of it byte by byte.
-func TestMissingBarrierBetweenDispatches(t *testing.T) {
+func TestMissingBarrierInEveryOrder(t *testing.T) {
 	for _, order := range []Options{{Check: true}, {Check: true, Order: Descending}, {Check: true, Order: Shuffled, Seed: 7, ShuffleDispatches: true}} {
 		m := open(t, order)
 		lib := m.kernels()
