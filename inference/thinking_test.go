@@ -94,7 +94,7 @@ func TestStopThinking(t *testing.T) {
 	e := openTiny(t, Options{})
 	for _, early := range []bool{true, false} {
 		e.Pause()
-		a, err := e.Chat(context.Background(), ChatRequest{Conversation: user("think"), Generation: budgeted(7, 0, 1500)})
+		a, err := e.Chat(context.Background(), ChatRequest{Conversation: user("think"), Generation: budgeted(7, 0, 500)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -156,6 +156,7 @@ func checkParser(t *testing.T, text string, thinking, cut bool, seed uint64) {
 	if seed%5 == 0 {
 		o.Tools = nil
 	}
+	o.NoCalls, o.Literal = seed%7 == 0, seed%6 == 0
 	end := EndStop
 	if cut {
 		end = EndLength
