@@ -23,8 +23,8 @@ type boundForm struct {
 	bound *grammar.Bound
 }
 
-// maxForms is how many are kept; each may come to 100 MB with the full vocabulary, and takes a few in practice.
-const maxForms = 8
+// maxForms is how many are kept; each may come to 40 MB with the full vocabulary, and takes a few in practice.
+const maxForms = 4
 
 func (f *forms) vocabulary(e *Engine) *grammar.Vocabulary {
 	f.once.Do(func() {

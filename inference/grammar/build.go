@@ -473,6 +473,9 @@ func (b *builder) otherKey(from, to stateID, named []property) {
 // unlike goes on with a string that is none of names, which all begin like what was read. Only plain characters are read along
 // the names: an escape could spell one of them.
 func (b *builder) unlike(from, to stateID, names []string) {
+	if b.full {
+		return
+	}
 	byRune := map[rune][]string{}
 	var order []rune
 	whole := false

@@ -17,8 +17,8 @@ type Bound struct {
 
 // What a Bound remembers at most: a situation takes about 1 KB, a mask of the full vocabulary 31 KB.
 const (
-	maxSituations = 40_000
-	maxMasks      = 2_000
+	maxSituations = 20_000
+	maxMasks      = 512
 )
 
 // Bind readies a grammar for a vocabulary.

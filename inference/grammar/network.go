@@ -176,6 +176,9 @@ func fill(n int, b byte) []byte {
 // trim removes every way that cannot be completed and reports whether the rule can be.
 func (n *network) trim(rule stateID) bool {
 	good := make([]bool, len(n.states))
+	for i := range n.states {
+		good[i] = n.states[i].final
+	}
 	for changed := true; changed; {
 		changed = false
 		for i := len(n.states) - 1; i > 0; i-- {
@@ -183,7 +186,7 @@ func (n *network) trim(rule stateID) bool {
 				continue
 			}
 			s := &n.states[i]
-			ok := s.final || s.grow != nil
+			ok := s.grow != nil
 			for _, e := range s.edges {
 				ok = ok || good[e.to]
 			}

@@ -38,11 +38,12 @@ func TestUnsupportedIsNamed(t *testing.T) {
 		``, `x`, `{} {}`, `3`, `{"type":"text"}`, `{"type":[]}`, `{"type":3}`, `{"enum":3}`, `{"enum":[]}`, `false`, `{"properties":[]}`, `{"properties":{"a":7}}`, `{"required":"a"}`,
 		`{"minLength":-1}`, `{"minimum":"1"}`, `{"$ref":"#/$defs/a"}`, `{"$ref":"#"}`, `{"anyOf":[]}`, `{"allOf":[{"type":"string"},{"type":"null"}]}`,
 		`{"type":"integer","minimum":3,"maximum":2}`, `{"type":"object","properties":{"a":false},"required":["a"]}`, `{"minItems":2,"maxItems":1,"type":"array"}`,
+		strings.Repeat(`{"not":`, 100_000), strings.Repeat(`[`, 100_000), `{"description":"` + strings.Repeat("x", maxSchema) + `"}`,
 		`{"type":"object","properties":{"next":{"$ref":"#"}},"required":["next"]}`, `{"type":"string","minLength":3,"maxLength":2}`, `{"multipleOf":0}`,
 	} {
 		var got *SchemaError
 		if _, err := Compile([]byte(schema)); !errors.As(err, &got) {
-			t.Errorf("%s: got %v, want a SchemaError", schema, err)
+			t.Errorf("%.200s: got %v, want a SchemaError", schema, err)
 		}
 	}
 }

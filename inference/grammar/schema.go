@@ -32,11 +32,21 @@ type document struct {
 	strict bool
 }
 
+// What a schema may be at most: far beyond what anybody writes, and short of what would take long or deep recursion to read.
+const (
+	maxSchema = 1 << 20 // bytes
+	maxNested = 200     // levels of its JSON
+	maxChain  = 100     // references and combinators between one value and what is said of it
+)
+
 func parseDocument(schema []byte) (*document, error) {
+	if len(schema) > maxSchema {
+		return nil, &SchemaError{Message: fmt.Sprintf("got %d bytes, want at most %d", len(schema), maxSchema)}
+	}
 	d := &document{}
 	dec := json.NewDecoder(bytes.NewReader(schema))
 	dec.UseNumber()
-	root, err := d.parse(dec, "")
+	root, err := d.parse(dec, "", maxNested)
 	if err == nil {
 		if _, more := dec.Token(); !errors.Is(more, io.EOF) {
 			err = errors.New("got more behind its end")
@@ -49,7 +59,10 @@ func parseDocument(schema []byte) (*document, error) {
 	return d, nil
 }
 
-func (d *document) parse(dec *json.Decoder, path string) (*jsonNode, error) {
+func (d *document) parse(dec *json.Decoder, path string, levels int) (*jsonNode, error) {
+	if levels == 0 {
+		return nil, fmt.Errorf("got more than %d levels", maxNested)
+	}
 	t, err := dec.Token()
 	if err != nil {
 		return nil, err
@@ -73,7 +86,7 @@ func (d *document) parse(dec *json.Decoder, path string) (*jsonNode, error) {
 		n.vals = map[string]*jsonNode{}
 		for i := 0; dec.More(); i++ {
 			if t == '[' {
-				item, err := d.parse(dec, path+"/"+strconv.Itoa(i))
+				item, err := d.parse(dec, path+"/"+strconv.Itoa(i), levels-1)
 				if err != nil {
 					return nil, err
 				}
@@ -85,7 +98,7 @@ func (d *document) parse(dec *json.Decoder, path string) (*jsonNode, error) {
 				return nil, err
 			}
 			name := key.(string)
-			v, err := d.parse(dec, path+"/"+pointerEscape(name))
+			v, err := d.parse(dec, path+"/"+pointerEscape(name), levels-1)
 			if err != nil {
 				return nil, err
 			}
@@ -228,6 +241,9 @@ func union(a, b []*jsonNode) []*jsonNode {
 func (d *document) spell(n *jsonNode, within []*jsonNode) ([][]*jsonNode, error) {
 	if slices.Contains(within, n) {
 		return nil, nil
+	}
+	if len(within) == maxChain {
+		return nil, &UnsupportedError{n.path, "$ref", fmt.Sprintf("want a chain of at most %d references and combinators", maxChain)}
 	}
 	if err := d.check(n); err != nil {
 		return nil, err

@@ -151,3 +151,31 @@ func TestRandomWalksAreValid(t *testing.T) {
 		}
 	}
 }
+
+// Schemas that are made to be expensive are refused or done within reason.
+func TestCostlySchemas(t *testing.T) {
+	chain, wide, long := `{"$ref":"#/$defs/d0","$defs":{`, `{"type":"object","properties":{`, strings.Repeat("n", 30_000)
+	for i := range 3000 {
+		chain += fmt.Sprintf(`"d%d":{"$ref":"#/$defs/d%d"},`, i, i+1)
+		wide += fmt.Sprintf(`"property %d":{"anyOf":[{"type":"string","maxLength":90},{"type":"null"}]},`, i)
+	}
+	for _, schema := range []string{
+		chain + `"d3000":true}}`,
+		wide + `"last":true}}`,
+		`{"type":"object","properties":{"` + long + `":true},"additionalProperties":true}`,
+		`{"type":"string","pattern":"(a|b)*a(a|b){16}"}`,
+		`{"type":"string","maxLength":100000}`,
+		`{"type":"array","items":{"type":"array","items":{"type":"array","items":{"type":"string"},"maxItems":9000},"maxItems":9000},"maxItems":9000}`,
+		`{"allOf":[` + strings.Repeat(`{"anyOf":[{"minLength":1},{"maxLength":5},{"pattern":"a"}]},`, 12) + `{"type":"string"}]}`,
+	} {
+		g, err := Compile([]byte(schema))
+		var unsupported *UnsupportedError
+		if err != nil && !errors.As(err, &unsupported) {
+			t.Errorf("%.100s…: got %v, want it compiled or an UnsupportedError", schema, err)
+		}
+		if err == nil {
+			m := newMachine(g.build(nil))
+			walk(m, rand.New(rand.NewPCG(1, 1)), 300)
+		}
+	}
+}
