@@ -29,6 +29,8 @@ type Home struct {
 	Log      *LogFile // nil: nothing is kept
 	Memory   func() memgate.Reading
 	Now      func() time.Time // nil: time.Now
+
+	every time.Duration // between looks at a running engine and at the memory; 0: attendEvery and pressureInterval. Tests are impatient
 }
 
 // pick finds the model that Start would load. The manifest's ID is empty for a folder of the user's own.

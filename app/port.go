@@ -54,37 +54,14 @@ func (p *keptPort) release(why error) error {
 	return p.listener.Close()
 }
 
-// doze accepts connections until one wants the model, wake is asked, or ctx is done.
+// doze accepts connections until one wants the model, wake is asked, or ctx is done. What came meanwhile is kept for the next server.
 func (p *keptPort) doze(ctx context.Context, wake <-chan struct{}) error {
-	ctx, done := context.WithCancel(ctx)
-	wanted := make(chan net.Conn)
-	var readers sync.WaitGroup
-	defer readers.Wait()
-	defer done()
+	d := dozing{port: p, peeking: map[net.Conn]bool{}, wanted: make(chan struct{}, 1)}
 	p.listener.SetDeadline(time.Time{})
-	stop := context.AfterFunc(ctx, func() { p.listener.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	readers.Go(func() {
-		for {
-			c, err := p.listener.Accept()
-			if err != nil {
-				return
-			}
-			readers.Go(func() {
-				if c = p.wants(ctx, c); c == nil {
-					return
-				}
-				select {
-				case wanted <- c:
-				case <-ctx.Done():
-					c.Close()
-				}
-			})
-		}
-	})
+	d.readers.Go(d.accept)
+	defer d.end()
 	select {
-	case c := <-wanted:
-		p.kept = append(p.kept, c)
+	case <-d.wanted:
 		return nil
 	case <-wake:
 		return nil
@@ -93,25 +70,72 @@ func (p *keptPort) doze(ctx context.Context, wake <-chan struct{}) error {
 	}
 }
 
-// wants reads the first line of a connection's first request. A question after the health is answered, because a monitor that asks every few seconds must not keep
-// the model in memory; everything else wants the model, and gets its connection back with the bytes read.
-func (p *keptPort) wants(ctx context.Context, c net.Conn) net.Conn {
-	stop := context.AfterFunc(ctx, func() { c.Close() })
-	c.SetReadDeadline(time.Now().Add(dozeTimeout))
+// dozing is one stretch of rest.
+type dozing struct {
+	port    *keptPort
+	readers sync.WaitGroup
+	wanted  chan struct{}
+
+	mu      sync.Mutex // protects port.kept and what follows
+	peeking map[net.Conn]bool
+	ended   bool
+}
+
+func (d *dozing) accept() {
+	for {
+		c, err := d.port.listener.Accept()
+		if err != nil {
+			return // the rest is over
+		}
+		d.mu.Lock()
+		if d.ended {
+			d.port.kept = append(d.port.kept, c)
+		} else {
+			c.SetReadDeadline(time.Now().Add(dozeTimeout))
+			d.peeking[c] = true
+			d.readers.Go(func() { d.peek(c) })
+		}
+		d.mu.Unlock()
+	}
+}
+
+// peek reads the first line of a connection's first request. A question after the health is answered, because a monitor that asks every few
+// seconds must not keep the model in memory; everything else wants the model. A connection whose line was not there yet when the rest
+// ended is the next server's.
+func (d *dozing) peek(c net.Conn) {
 	in := bufio.NewReader(c)
 	line, err := peekLine(in)
-	if err != nil || !stop() {
-		c.Close()
-		return nil
-	}
-	c.SetReadDeadline(time.Time{})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.peeking, c)
 	method, rest, _ := strings.Cut(line, " ")
 	path, _, _ := strings.Cut(rest, " ")
-	if method == http.MethodGet && (path == "/health" || strings.HasPrefix(path, "/health/")) {
-		answer(c, http.StatusOK, `{"status":"unloaded"}`)
-		return nil
+	switch {
+	case err != nil && !d.ended:
+		c.Close() // it said nothing, or left
+		return
+	case err == nil && method == http.MethodGet && (path == "/health" || strings.HasPrefix(path, "/health/")):
+		d.readers.Go(func() { answer(c, http.StatusOK, `{"status":"unloaded"}`) })
+		return
 	}
-	return &peekedConn{Conn: c, in: in}
+	c.SetReadDeadline(time.Time{})
+	d.port.kept = append(d.port.kept, &peekedConn{Conn: c, in: in})
+	select {
+	case d.wanted <- struct{}{}:
+	default: // somebody else did
+	}
+}
+
+// end hands everything over.
+func (d *dozing) end() {
+	d.mu.Lock()
+	d.ended = true
+	for c := range d.peeking {
+		c.SetReadDeadline(time.Unix(1, 0))
+	}
+	d.mu.Unlock()
+	d.port.listener.SetDeadline(time.Unix(1, 0))
+	d.readers.Wait()
 }
 
 // peekLine is the first line that comes, left where it is.

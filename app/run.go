@@ -120,11 +120,20 @@ const attendEvery = time.Second
 
 // attend watches over a run until ctx is done: what the engine does, how long it has had nothing to do, the memory and the power.
 func (p *Pond) attend(ctx context.Context, engine *inference.Engine, rest <-chan struct{}, letGo func()) {
+	every, between, ask := attendEvery, pressureInterval, memgate.CurrentPressure
+	if h := p.home; h != nil {
+		if h.every > 0 {
+			every, between = h.every, h.every
+		}
+		if h.System.Pressure != nil {
+			ask = h.System.Pressure
+		}
+	}
 	pressed := make(chan memgate.Pressure)
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		memgate.Watch(ctx, pressureInterval, memgate.CurrentPressure, func(level memgate.Pressure) {
+		memgate.Watch(ctx, between, ask, func(level memgate.Pressure) {
 			select {
 			case pressed <- level:
 			case <-ctx.Done():
@@ -134,7 +143,7 @@ func (p *Pond) attend(ctx context.Context, engine *inference.Engine, rest <-chan
 	defer func() { <-asked }()
 	w := watch{pond: p, engine: engine, letGo: letGo}
 	defer w.end()
-	tick := time.NewTicker(attendEvery)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		w.look()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+
+	"pond/inference/memgate"
 )
 
 // System is what the operating system does around Pond. What it cannot do here is nil.
@@ -18,6 +20,8 @@ type System struct {
 	// system's settings too, and what stands there holds.
 	LoginItem    func() (LoginStatus, error)
 	SetLoginItem func(on bool) error
+	// Pressure is how short of memory the system says it is; nil asks memgate.
+	Pressure func() memgate.Pressure
 	// Notify shows a message of the system; best effort.
 	Notify func(title, text string)
 	// Reveal shows a file or folder in the file manager.
