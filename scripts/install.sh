@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what a target of the Makefile needs and does not find. Nothing is done when nothing is missing.
 #
-#   scripts/install.sh test      what the tests need: Go alone
+#   scripts/install.sh test      what the tests need: Go, and a C++ compiler for those that run Metal's kernels on Linux
 #   scripts/install.sh gui       what a build with the window needs: a C compiler, OpenGL and X11 headers
 #   scripts/install.sh parity    what making the reference records needs: Python with venv
 #   scripts/install.sh screen    what showing the window without a screen needs: Xvfb, a session bus, a screenshot tool
@@ -29,7 +29,7 @@ Linux) ;;
 esac
 
 case "$1" in
-test) packages="" ;;
+test) packages="clang-19" ;;
 gui) packages="clang-19 pkg-config libgl1-mesa-dev libx11-dev libxrandr-dev libxcursor-dev libxinerama-dev libxi-dev libxxf86vm-dev" ;;
 parity) packages="python3 python3-venv" ;;
 screen) packages="xvfb xauth openbox dbus xdotool x11-utils imagemagick" ;;
@@ -45,7 +45,7 @@ if ! command -v dpkg-query >/dev/null 2>&1; then
   exit 0
 fi
 
-# clang builds Fyne's OpenGL binding three times as fast as gcc; where Debian has no clang-19, gcc does.
+# clang builds Fyne's OpenGL binding three times as fast as gcc; where Debian has no clang-19, g++ does.
 missing=""
 for p in $packages; do
   dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $p"
@@ -64,7 +64,7 @@ echo "installing:$missing"
 export DEBIAN_FRONTEND=noninteractive
 $sudo apt-get update -q >/dev/null
 case "$missing" in
-*clang-19*) apt-cache show clang-19 >/dev/null 2>&1 || missing=${missing/clang-19/gcc} ;;
+*clang-19*) apt-cache show clang-19 >/dev/null 2>&1 || missing=${missing/clang-19/g++} ;;
 esac
 # shellcheck disable=SC2086  # a list of words
 $sudo apt-get install -q -y --no-install-recommends $missing >/dev/null

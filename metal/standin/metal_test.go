@@ -249,6 +249,25 @@ func TestFunctionConstants(t *testing.T) {
 	m.want("constants", "no function constant with index 5")
 }
 
+// A kernel that needs many registers gets fewer threads on a Mac than the device allows.
+func TestPipelineWithFewerThreads(t *testing.T) {
+	m := open(t, Options{MaxThreads: 128})
+	fill := m.pipeline(m.kernels(), "fill")
+	if got := m.send(fill, "maxTotalThreadsPerThreadgroup"); got != 128 {
+		t.Errorf("got %d threads, want 128", got)
+	}
+	y := m.buffer("y", 256)
+	m.pool(func() {
+		e := m.encoder(m.send(m.queue, "commandBuffer"))
+		m.send(e, "setComputePipelineState:", fill)
+		m.setBuffer(e, y, 0, 0)
+		m.setBytes(e, params(256, 0x80), 1)
+		m.dispatch(e, 1, 256)
+		m.send(e, "endEncoding")
+	})
+	m.want("threads", "got a threadgroup of 256 x 1 x 1 threads, want at most 128")
+}
+
 func TestLibrariesFromFiles(t *testing.T) {
 	m := open(t, Options{})
 	url := func(path string) uintptr { return m.send(m.class("NSURL"), "fileURLWithPath:", m.string(path)) }
@@ -350,4 +369,18 @@ func TestCapture(t *testing.T) {
 	m.clean()
 	m.send(manager, "stopCapture")
 	m.want("capture", "no capture is running")
+}
+
+// BenchmarkSetBuffer is the cost of a message with all its checks.
+func BenchmarkSetBuffer(b *testing.B) {
+	m := open(b, Options{})
+	y := m.buffer("y", 64)
+	m.pool(func() {
+		e := m.encoder(m.send(m.queue, "commandBuffer"))
+		set := m.selector("setBuffer:offset:atIndex:")
+		for b.Loop() {
+			purego.SyscallN(m.addr, e, set, y, 0, 0)
+		}
+		m.send(e, "endEncoding")
+	})
 }

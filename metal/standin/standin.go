@@ -46,6 +46,7 @@ type Options struct {
 	Name            string // of the device. "": Pond stand-in
 	MaxBufferBytes  int64  // 0: 64 GiB
 	WorkingSetBytes int64  // recommendedMaxWorkingSetSize. 0: 24 GiB
+	MaxThreads      int    // of every pipeline's threadgroups, as if its kernel needed more registers than there are for 1,024. 0: 1,024
 
 	CacheDir string // where what is compiled is kept. "": pond/standin in the user's cache folder
 }
@@ -139,7 +140,7 @@ func (o Options) config(runtime string) string {
 	if o.ShuffleDispatches {
 		line("shuffleDispatches", 1)
 	}
-	for key, n := range map[string]int64{"macos": int64(o.MacOS), "family": int64(o.Family), "maxBufferLength": o.MaxBufferBytes, "workingSet": o.WorkingSetBytes} {
+	for key, n := range map[string]int64{"macos": int64(o.MacOS), "family": int64(o.Family), "maxBufferLength": o.MaxBufferBytes, "workingSet": o.WorkingSetBytes, "maxThreads": int64(o.MaxThreads)} {
 		if n != 0 {
 			line(key, n)
 		}

@@ -46,6 +46,7 @@ struct Config {
   uint64_t maxBufferLength = uint64_t(1) << 36;
   uint64_t workingSet = uint64_t(24) << 30;
   int family = 9;                // Apple GPU family
+  NSUInteger maxThreads = MSL_MAX_THREADS;  // of a pipeline, as if its kernel needed many registers
   CallbackJob compile = nullptr;
 };
 
@@ -277,7 +278,7 @@ struct CommandBuffer : Labelled {
   NSUInteger errorOptions = 0;
   std::mutex mu;
   std::condition_variable changed;
-  NSUInteger status = 0;
+  std::atomic<NSUInteger> status{0};
   bool done = false;  // handlers have run
   Held<Error> error;
   double gpuStart = 0, gpuEnd = 0, kernelStart = 0, kernelEnd = 0;

@@ -1,4 +1,5 @@
 // MTLComputePipelineState and binary archives.
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 
@@ -56,7 +57,7 @@ Object* newPipeline(In<Device> self, Function* f, const PipelineDescriptor* d, N
     msl_arg_info a;
     if (k.msl_kernel_arg(f->library->lib, f->name.c_str(), int(i), &a) == 0) p->args.push_back(a);
   }
-  p->maxThreads = p->info.maxThreads;
+  p->maxThreads = std::min<NSUInteger>(p->info.maxThreads, w.config.maxThreads);
   p->label = f->name;
   if (d) {
     if (d->maxThreads && d->maxThreads < p->maxThreads) p->maxThreads = d->maxThreads;

@@ -56,6 +56,7 @@ bool configure(Config& c, const std::string& key, const std::string& value) {
   else if (key == "maxBufferLength") c.maxBufferLength = number();
   else if (key == "workingSet") c.workingSet = number();
   else if (key == "family") c.family = int(number());
+  else if (key == "maxThreads") c.maxThreads = number();
   else return false;
   return true;
 }
