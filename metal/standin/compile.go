@@ -17,7 +17,7 @@ import (
 
 // CompileOptions say how kernel text becomes a library; they follow MTLCompileOptions.
 type CompileOptions struct {
-	Checked  bool              // with access hooks: slower, and what the check and counting modes need
+	Checked  bool              // with access hooks: slower, and what the check and counting modes need; and through Lint, if the compiler is clang
 	Macros   map[string]string // preprocessorMacros
 	Language int               // __METAL_VERSION__: 320 (macOS 15) when zero, 400 has tensors
 }
@@ -150,6 +150,11 @@ func (t *Toolchain) Build(source string, o CompileOptions) (string, error) {
 		if err != nil {
 			return err
 		}
+		if o.Checked && t.clang {
+			if err := t.Lint(source, o); err != nil {
+				return err
+			}
+		}
 		cpp, object := filepath.Join(tmp, "kernels.cpp"), filepath.Join(tmp, "kernels.o")
 		if err := os.WriteFile(cpp, []byte(text), 0o644); err != nil {
 			return err
@@ -216,7 +221,7 @@ func compileError(err error, stderr string) error {
 	}
 	var keep []string
 	for _, l := range strings.Split(stderr, "\n") {
-		if strings.Contains(l, ": error: ") || strings.Contains(l, ": fatal error: ") || strings.Contains(l, ": note: ") || strings.Contains(l, "undefined reference") {
+		if strings.Contains(l, ": error: ") || strings.Contains(l, ": fatal error: ") || strings.Contains(l, ": note: ") || strings.Contains(l, "required from") || strings.Contains(l, "undefined reference") {
 			if keep = append(keep, l); len(keep) == 40 {
 				break
 			}

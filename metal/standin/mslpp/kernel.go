@@ -14,6 +14,7 @@ type kernel struct {
 	maxThreads string // as written, "" when absent
 	slots      int    // threadgroup variables so far
 	id         int    // numbers the tag type of its threadgroup variables
+	at         int    // token of its parameters, for messages
 }
 
 // argument is one parameter of a kernel.
@@ -37,7 +38,7 @@ const maxBuffers, maxThreadgroupArgs = 31, 8
 // kernel handles the definition of a kernel.
 func (r *rewriter) kernel(d shape, in scopeOf, name, maxThreads string) {
 	r.unique++
-	k := &kernel{name: name, template: d.template, maxThreads: maxThreads, id: r.unique}
+	k := &kernel{name: name, template: d.template, maxThreads: maxThreads, id: r.unique, at: d.params}
 	if in.class {
 		r.fail(d.params, "kernel '%s' cannot be a member of a struct", name)
 	}
@@ -45,7 +46,7 @@ func (r *rewriter) kernel(d shape, in scopeOf, name, maxThreads string) {
 		r.fail(r.prev(d.params), "kernel '%s' is defined twice; kernels cannot be overloaded", name)
 	}
 	usesBuffer, usesThreadgroup := map[int]string{}, map[int]string{}
-	components := map[int]string{} // of position attributes that must agree
+	components, first := 0, "" // of position attributes, which must agree
 	for _, p := range r.params(d.params) {
 		a, ok := r.argument(p)
 		if !ok {
@@ -57,22 +58,19 @@ func (r *rewriter) kernel(d shape, in scopeOf, name, maxThreads string) {
 		case "threadgroup":
 			r.claim(p, usesThreadgroup, a, maxThreadgroupArgs)
 		default:
-			if builtins[a.role] == 3 {
-				components[r.components(p)] = a.role
+			n := r.components(p)
+			if builtins[a.role] < n {
+				r.fail(p.from, "[[%s]] is a scalar", a.role)
+			} else if builtins[a.role] == 3 {
+				if first == "" {
+					components, first = n, a.role
+				}
+				if n != components {
+					r.fail(p.from, "position attributes must have the same number of components: [[%s]] has %d, [[%s]] has %d", first, components, a.role, n)
+				}
 			}
 		}
 		k.args = append(k.args, a)
-	}
-	if len(components) > 1 {
-		var all []string
-		for n, role := range components {
-			all = append(all, fmt.Sprintf("%s has %d", role, n))
-		}
-		// Map order would make the message differ from run to run.
-		if all[0] > all[1] {
-			all[0], all[1] = all[1], all[0]
-		}
-		r.fail(d.params, "kernel '%s': position attributes must have the same number of components: %s", name, strings.Join(all, ", "))
 	}
 	r.returnsVoid(d, name)
 	head := d.head
@@ -239,7 +237,8 @@ func (r *rewriter) register(i int, e entry) string {
 	if len(info) == 0 {
 		info = []string{"{nullptr, 2, 0}"}
 	}
-	return fmt.Sprintf("static void mslRun%d() { %s(%s); }\nstatic const msl::ArgName mslArgs%d[] = {%s};\nstatic msl::KernelRegistration mslKernel%d{%q, mslRun%d, mslArgs%d, %d, %s, %v, msl::tagOf<MslTag%s%s>(), &%s};\n",
+	t := r.ts[e.k.at]
+	return fmt.Sprintf("# %d %q\n", t.line, t.file) + fmt.Sprintf("static void mslRun%d() { %s(%s); } static const msl::ArgName mslArgs%d[] = {%s}; static msl::KernelRegistration mslKernel%d{%q, mslRun%d, mslArgs%d, %d, %s, %v, msl::tagOf<MslTag%s%s>(), &%s};\n",
 		i, e.call, strings.Join(call, ", "), i, strings.Join(info, ", "), i, e.host, i, i, len(e.k.args), most, r.synchronises(e.k.name, map[string]bool{}), e.space(), e.k.tag(), e.call)
 }
 

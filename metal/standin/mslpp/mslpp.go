@@ -185,6 +185,9 @@ func (r *rewriter) source(a, b int) string {
 // print writes the text with its registrations.
 func (r *rewriter) print() string {
 	var sb strings.Builder
+	if r.target == Host {
+		sb.WriteString(r.swizzles())
+	}
 	fmt.Fprintf(&sb, "#include \"msl_%s.h\"\nnamespace metal { namespace msl_text {\n", r.target)
 	if r.ts[0].kind != line {
 		fmt.Fprintf(&sb, "# 1 %q\n", r.ts[0].file)

@@ -44,6 +44,7 @@ func (r *rewriter) body(open, close int, k *kernel) {
 			i = e
 			continue
 		}
+		r.cast(i)
 		statement := r.isOneOf(r.prev(i), ";", "{", "}", ")") || r.is(r.prev(i), "static") && r.isOneOf(r.prev(r.prev(i)), ";", "{", "}")
 		if !statement || r.ts[i].kind != ident {
 			continue
@@ -53,6 +54,18 @@ func (r *rewriter) body(open, close int, k *kernel) {
 			continue
 		}
 		r.localPointer(i)
+	}
+}
+
+// cast recognises `(T*)` and `…_cast<T*>(`, where nothing else can end in a star, without an address space.
+func (r *rewriter) cast(i int) {
+	switch {
+	case r.is(i, "(") && r.isOneOf(r.mate[i]-1, "*") && !r.is(r.prev(i), "sizeof"):
+		r.needSpace(i+1, r.mate[i])
+	case r.isOneOf(i, "static_cast", "reinterpret_cast", "const_cast") && r.is(i+1, "<"):
+		if c := r.closeAngle(i + 1); c > 0 {
+			r.needSpace(i+2, c)
+		}
 	}
 }
 
@@ -193,7 +206,7 @@ func (r *rewriter) spaces() {
 				}
 			}
 		default:
-			if r.target == Lint && r.is(i+1, "(") && (vectorRE.MatchString(t.s)) && !r.is(r.prev(i), "operator") {
+			if r.target == Lint && r.is(i+1, "(") && vectorRE.MatchString(strings.TrimPrefix(t.s, "packed_")) && !r.is(r.prev(i), "operator") {
 				t.s = "msl_make<" + t.s + ">"
 			}
 			if r.target == Lint && t.s == "vec" && r.is(i+1, "<") {

@@ -6,6 +6,8 @@
 //
 // This file also registers kernels, function constants and threadgroup variables of one kernel library in its Module.
 #pragma once
+#include <algorithm>
+
 #include "msl_math.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -44,11 +46,13 @@ struct Position { // converts to the types Metal allows for positions
   operator metal::uint3() const { return metal::uint3(x, y, z); }
   operator metal::ushort2() const { return metal::ushort2(x, y); }
   operator metal::ushort3() const { return metal::ushort3(x, y, z); }
+  template <class T> operator T() const = delete; // int, for one
 };
 struct Index { // and for indexes
   uint32_t x;
   operator metal::uint() const { return x; }
   operator metal::ushort() const { return metal::ushort(x); }
+  template <class T> operator T() const = delete;
 };
 MSL_SILENT inline Position position(const uint32_t* p) { return {p[0], p[1], p[2]}; }
 MSL_SILENT inline Position thread_position_in_grid() {
@@ -131,3 +135,4 @@ struct DerivedConstant : DerivedEntry { // in the order of the text: one may use
 #include "msl_simd.h"
 #include "msl_matrix.h"
 #include "msl_atomic.h"
+#include "msl_tensor.h"

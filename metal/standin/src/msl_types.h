@@ -131,6 +131,8 @@ template <class T, int N, int... I> struct msl_swizzle {
 
 #define MSL_VECTOR_BODY(N)                                                                                     \
   vec() = default;                                                                                             \
+  MSL_INLINE constexpr vec(const vec& v) { for (int i = 0; i < N; i++) d[i] = v.d[i]; }                        \
+  MSL_INLINE constexpr vec& operator=(const vec& v) { for (int i = 0; i < N; i++) d[i] = v.d[i]; return *this; } \
   template <MslScalar A> MSL_INLINE constexpr vec(A a) { for (int i = 0; i < N; i++) d[i] = msl_to<T>(a); }    \
   template <MslVector A> requires(msl_len<A> == N && !is_same_v<A, vec>)                                       \
   MSL_INLINE constexpr explicit(!is_same_v<msl_element<A>, T>) vec(const A& a) { for (int i = 0; i < N; i++) d[i] = msl_to<T>(a.get(i)); } \
