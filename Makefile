@@ -8,7 +8,7 @@ GUI_CC := $(shell command -v clang-19 2>/dev/null)
 GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
 GUI_TAGS = -tags migrated_fynedo$(if $(filter Linux,$(shell uname -s)),$(comma)x11)
 
-.PHONY: help run test build gui bench bench-pull test-faults fuzz schemas masks parity parity-mlx rehearsal screenshot icons test-app app clean
+.PHONY: help run test build gui bench bench-pull test-faults fuzz schemas masks clients load parity parity-mlx rehearsal screenshot icons test-app app clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,12 @@ schemas: ## 200 generated JSON schemas, answered by the demo model at temperatur
 
 masks: ## what it costs to hold an answer to a schema, with a vocabulary of 248,320 tokens
 	@POND_MASKS=1 CGO_ENABLED=0 $(GO) test ./inference/grammar -run TestMaskCost -count 1 -v
+
+clients: ## SDKs of OpenAI, Anthropic, Vercel and LangChain, and a browser, against the server (CLIENTS="openai page" picks; installs from PyPI and npm)
+	@scripts/clients/run.sh
+
+load: ## 64 clients for two minutes, one in four leaving: leaks, mixed answers, overhead a token (LOAD=2m)
+	@POND_LOAD=$(or $(LOAD),2m) CGO_ENABLED=0 $(GO) test ./server -run TestLoad -count 1 -timeout 30m -v
 
 parity: ## make the reference records again with transformers (PyTorch, CPU)
 	@scripts/install.sh parity

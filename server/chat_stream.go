@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/rand/v2"
 	"strings"
@@ -123,12 +124,14 @@ func (w *chatStream) fail(_ int, f failure) error { return w.event(f.openai()) }
 // encrypted tunnel: the lengths of the packets then tell less of the words.
 func padding(value any) string {
 	const block, letters = 64, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-	text, err := json.Marshal(value)
-	if err != nil {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // as the event itself
+	if encoder.Encode(value) != nil {
 		return ""
 	}
 	var b strings.Builder
-	for n := len(text) + len(`,"obfuscation":""`); n%block != 0 || b.Len() == 0; n++ {
+	for n := text.Len() - 1 + len(`,"obfuscation":""`); n%block != 0 || b.Len() == 0; n++ {
 		b.WriteByte(letters[rand.IntN(len(letters))])
 	}
 	return b.String()

@@ -10,6 +10,7 @@ import (
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
 
 	"pond/inference"
@@ -93,6 +94,74 @@ func TestClient(t *testing.T) {
 	p.Messages = append(p.Messages, answer.Choices[0].Message.ToParam(), sdk.UserMessage("and tomorrow?"))
 	if _, err := c.Chat.Completions.New(ctx, p); err != nil {
 		t.Errorf("history with the client's own copy of our answer: %v", err)
+	}
+}
+
+// What agents use beyond text: objects by a schema, calls that must be made, several answers, and the Responses API, streamed and not.
+func TestClientForms(t *testing.T) {
+	l := serve(t, Options{})
+	ctx, c := context.Background(), client(l)
+	off := option.WithJSONSet("enable_thinking", false)
+	p := question("tiny", "answer")
+	p.MaxCompletionTokens = sdk.Int(200)
+	p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "a", Strict: sdk.Bool(true),
+		Schema: map[string]any{"type": "object", "properties": map[string]any{"ok": map[string]any{"type": "boolean"}}, "required": []string{"ok"}, "additionalProperties": false}}}
+	answer, err := c.Chat.Completions.New(ctx, p, off)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value map[string]bool
+	if err := json.Unmarshal([]byte(answer.Choices[0].Message.Content), &value); err != nil || len(value) != 1 {
+		t.Errorf("structured: got %s, %v", answer.Choices[0].Message.Content, err)
+	}
+	p = question("tiny", "weather?")
+	p.MaxCompletionTokens, p.ParallelToolCalls = sdk.Int(400), sdk.Bool(false)
+	p.Tools = []sdk.ChatCompletionToolUnionParam{sdk.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{Name: "now", Parameters: shared.FunctionParameters{"type": "object", "properties": map[string]any{}}})}
+	p.ToolChoice = sdk.ToolChoiceOptionFunctionToolChoice(sdk.ChatCompletionNamedToolChoiceFunctionParam{Name: "now"})
+	if answer, err = c.Chat.Completions.New(ctx, p, off); err != nil {
+		t.Fatal(err)
+	}
+	if calls := answer.Choices[0].Message.ToolCalls; len(calls) != 1 || calls[0].Function.Name != "now" || answer.Choices[0].FinishReason != "tool_calls" {
+		t.Errorf("named tool: got %s", answer.RawJSON())
+	}
+	p = question("tiny", "x")
+	p.N = sdk.Int(2)
+	if answer, err = c.Chat.Completions.New(ctx, p, off); err != nil || len(answer.Choices) != 2 {
+		t.Errorf("n: got %+v, %v", answer, err)
+	}
+	// A context that ends takes the request with it.
+	ending, cancel := context.WithCancel(ctx)
+	p.N, p.Temperature, p.MaxCompletionTokens = sdk.Int(1), sdk.Float(2), sdk.Int(2000)
+	stream := c.Chat.Completions.NewStreaming(ending, p, off)
+	stream.Next()
+	cancel()
+	for stream.Next() {
+	}
+	l.idle()
+
+	r := responses.ResponseNewParams{Model: "tiny", Input: responses.ResponseNewParamsInputUnion{OfString: sdk.String("hello")}, MaxOutputTokens: sdk.Int(12)}
+	seed := option.WithJSONSet("seed", 3)
+	whole, err := c.Responses.New(ctx, r, off, seed)
+	if err != nil || whole.Status != responses.ResponseStatusIncomplete || whole.OutputText() == "" {
+		t.Fatalf("response: got %+v, %v", whole, err)
+	}
+	var text string
+	events := c.Responses.NewStreaming(ctx, r, off, seed)
+	for events.Next() {
+		text += events.Current().AsResponseOutputTextDelta().Delta
+	}
+	if events.Err() != nil || text != whole.OutputText() {
+		t.Errorf("streamed response: got %q, %v, want %q", text, events.Err(), whole.OutputText())
+	}
+	if kept, err := c.Responses.Get(ctx, whole.ID, responses.ResponseGetParams{}); err != nil || kept.OutputText() != whole.OutputText() {
+		t.Errorf("stored response: got %+v, %v", kept, err)
+	}
+	if err := c.Responses.Delete(ctx, whole.ID); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+	var apiError *sdk.Error
+	if _, err := c.Responses.Get(ctx, whole.ID, responses.ResponseGetParams{}); !errors.As(err, &apiError) || apiError.StatusCode != 404 {
+		t.Errorf("deleted response: got %v, want the client's 404 error", err)
 	}
 }
 

@@ -22,18 +22,23 @@ func (l *live) complete(fields string) openai.Completion {
 	var whole openai.Completion
 	strictly(l, answer, &whole)
 	var folded openai.Completion
-	for i, data := range l.events("/v1/completions", "{"+fields+`,"stream":true,"stream_options":{"include_usage":true}}`) {
+	for _, data := range l.events("/v1/completions", "{"+fields+`,"stream":true,"stream_options":{"include_usage":true}}`) {
 		var chunk openai.Completion
 		strictly(l, data, &chunk)
-		if i == 0 {
+		if folded.ID == "" {
 			folded = chunk
-			continue
+			folded.Choices = nil
 		}
 		if chunk.Usage != nil {
 			folded.Usage = chunk.Usage
 			continue
 		}
-		into, part := &folded.Choices[0], chunk.Choices[0]
+		part := chunk.Choices[0]
+		if part.Index == len(folded.Choices) {
+			folded.Choices = append(folded.Choices, part)
+			continue
+		}
+		into := &folded.Choices[part.Index]
 		into.Text += part.Text
 		into.FinishReason = part.FinishReason
 		if p := part.Logprobs; p != nil {

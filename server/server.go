@@ -50,6 +50,8 @@ type Options struct {
 	Listener       net.Listener      // listens at Addr already; nil: Listen takes the port
 	Version        string            // of Pond, for /health and system_fingerprint
 	ModelHash      string            // of the model's files, for system_fingerprint; "" when nobody knows it
+
+	headerTimeout time.Duration // 0 is headerTimeout; shorter in tests
 }
 
 // Server is one endpoint. Listen and Serve are called once each.
@@ -105,6 +107,9 @@ func New(o Options) (*Server, error) {
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat
 	}
+	if o.headerTimeout <= 0 {
+		o.headerTimeout = headerTimeout
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -134,7 +139,7 @@ func New(o Options) (*Server, error) {
 		// "OPTIONS *" goes to the guard like all else.
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return s.base },
-		ReadHeaderTimeout:            headerTimeout,
+		ReadHeaderTimeout:            o.headerTimeout,
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeaderBytes,
 		ErrorLog:                     httpLog(o.Logger),

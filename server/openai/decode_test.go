@@ -361,3 +361,43 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// FuzzOtherDecoders: as FuzzDecode, for the other APIs. What is accepted holds no message without a role.
+func FuzzOtherDecoders(f *testing.F) {
+	f.Add([]byte(`{"input":[{"role":"user","content":[{"type":"input_text","text":"x"}]},{"type":"reasoning","summary":[],"encrypted_content":"pond1:aA=="},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"r"},{"id":"msg_1"}],"tools":[{"type":"function","name":"f","parameters":{}}],"tool_choice":{"type":"function","name":"f"},"text":{"format":{"type":"json_schema","name":"n","schema":{}}},"reasoning":{"effort":"low","summary":"auto"},"include":["reasoning.encrypted_content"]}`))
+	f.Add([]byte(`{"max_tokens":1,"system":[{"type":"text","text":"s"}],"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"pond1:aA=="},{"type":"tool_use","id":"c","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","is_error":true,"content":"r"},{"type":"text","text":"y"}]}],"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"any","disable_parallel_tool_use":true},"thinking":{"type":"enabled","budget_tokens":9},"output_config":{"effort":"low","format":{"type":"json_schema","schema":{}}}}`))
+	f.Add([]byte(`{"content":"x","tokens":[1,2],"id":"r"}`))
+	item := func(id string) (json.RawMessage, bool) {
+		return json.RawMessage(`{"type":"message","role":"assistant","content":"x"}`), id != ""
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		check := func(messages []Message, err error) {
+			if err != nil && err.Error() == "" {
+				t.Error("got an empty error")
+			}
+			for i, m := range messages {
+				if m.Role == "" {
+					t.Errorf("message %d has no role", i)
+				}
+			}
+		}
+		if r, err := DecodeResponse(body, item); err != nil {
+			check(nil, err)
+		} else {
+			check(r.Messages, nil)
+		}
+		for _, counting := range []bool{false, true} {
+			if r, err := DecodeMessages(body, counting); err != nil {
+				check(nil, err)
+			} else {
+				check(r.Messages, nil)
+			}
+		}
+		_, err := DecodeTokenize(body)
+		check(nil, err)
+		_, err = DecodeDetokenize(body)
+		check(nil, err)
+		_, _, err = DecodeStopThinking(body)
+		check(nil, err)
+	})
+}
