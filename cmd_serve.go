@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -45,16 +46,16 @@ Exit codes: 2 a flag is wrong, 3 the model is not installed, 4 the model cannot 
 			if addr != "" {
 				config.Address = addr
 			}
-			config.AllowedHosts = hosts
-			if config.APIKey = key; key == "" {
-				config.APIKey = os.Getenv(keyVariable)
+			config.AllowedHosts = append(config.AllowedHosts, hosts...)
+			if given := cmp.Or(key, os.Getenv(keyVariable)); given != "" {
+				config.APIKey = given
 			}
 			return serve(cmd.Context(), s, config, "")
 		},
 	}
 	engine.add(cmd)
 	cmd.Flags().StringVar(&addr, "addr", "", "host:port to listen on (default: the one in the settings, else 127.0.0.1:11535); port 0 takes any free one")
-	cmd.Flags().StringVar(&key, "api-key", "", "key that clients must send (default: "+keyVariable+" from the environment; none is needed on this machine alone)")
+	cmd.Flags().StringVar(&key, "api-key", "", "key that clients must send (default: "+keyVariable+" from the environment, else the one in the settings; none is needed on this machine alone)")
 	cmd.Flags().StringSliceVar(&hosts, "allow-host", nil, "a name by which clients may call this endpoint besides localhost, such as my-mac.local (repeat or separate by commas)")
 	return cmd
 }
@@ -97,7 +98,9 @@ func defaultConfig(s streams) (app.Config, error) {
 	var f engineFlags
 	f.executor = "auto"
 	config, err := f.config(s)
-	config.APIKey = os.Getenv(keyVariable)
+	if key := os.Getenv(keyVariable); key != "" {
+		config.APIKey = key
+	}
 	return config, err
 }
 

@@ -56,7 +56,11 @@ func (f *engineFlags) config(s streams) (app.Config, error) {
 	if err != nil {
 		return app.Config{}, err
 	}
-	config := app.Config{Model: model, Executor: executor, ContextTokens: f.context, Anyway: f.anyway, Address: chosen.ListenAddress()}
+	config := app.ConfigOf(chosen, model, executor)
+	config.Anyway = f.anyway
+	if f.context > 0 {
+		config.ContextTokens = f.context
+	}
 	config.OnLoad = (&loading{out: s.err, terminal: isTerminal(s.err) && !isDumb(), now: time.Now}).show
 	if f.verbose {
 		config.Logger = slog.New(slog.NewTextHandler(s.err, nil))
@@ -116,7 +120,11 @@ func loadSettings() (settings.Settings, error) { return settings.Load(settings.D
 
 // catalog finds models where this user keeps them, and the built-in one.
 func catalog(s streams) app.Catalog {
-	return app.Catalog{ModelsDir: settings.DefaultPaths().Models, Demo: assets.Demo(), Known: s.known()}
+	dir := settings.DefaultPaths().Models
+	if chosen, err := loadSettings(); err == nil && chosen.ModelsDir != "" { // broken settings are told by whoever needs them
+		dir = chosen.ModelsDir
+	}
+	return app.Catalog{ModelsDir: dir, Demo: assets.Demo(), Known: s.known()}
 }
 
 // findModel finds a model by what the user wrote, or else chose in the settings.

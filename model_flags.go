@@ -29,13 +29,16 @@ func (f *modelFlags) add(cmd *cobra.Command) {
 }
 
 func (f *modelFlags) addDir(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.dir, "dir", "", "folder that holds the models, one folder each; it must exist (default: Pond's own, in the user's data folder)")
+	cmd.Flags().StringVar(&f.dir, "dir", "", "folder that holds the models, one folder each; it must exist (default: the one in the settings, else Pond's own in the user's data folder)")
 }
 
 // store is the place that the flags name.
 func (f *modelFlags) store() store.Store {
 	if f.dir != "" {
 		return store.Store{Root: f.dir}
+	}
+	if chosen, err := loadSettings(); err == nil && chosen.ModelsDir != "" {
+		return store.Store{Root: chosen.ModelsDir}
 	}
 	return store.Store{Root: settings.DefaultPaths().Models, Create: true}
 }

@@ -83,14 +83,16 @@ func (h Home) store(s settings.Settings) store.Store {
 
 // config is what a start with these settings runs.
 func (h Home) config(s settings.Settings, m Model) Config {
-	c := Config{
-		Model: m, Executor: h.Executor, ContextTokens: s.ContextTokens, Address: s.ListenAddress(), APIKey: s.Key, AllowedHosts: s.Hosts,
-		Logger: h.Logger, Memory: h.Memory,
-	}
-	if host, _, err := net.SplitHostPort(c.Address); err == nil {
-		if ip := net.ParseIP(host); ip != nil && !ip.IsLoopback() {
-			c.AllowedHosts = append(ownNames(), c.AllowedHosts...)
-		}
+	c := ConfigOf(s, m, h.Executor)
+	c.Logger, c.Memory = h.Logger, h.Memory
+	return c
+}
+
+// ConfigOf is what the user's settings run. Where other machines may connect, the names and addresses of this one are allowed.
+func ConfigOf(s settings.Settings, m Model, x inference.Executor) Config {
+	c := Config{Model: m, Executor: x, ContextTokens: s.ContextTokens, Address: s.ListenAddress(), APIKey: s.Key, AllowedHosts: s.Hosts}
+	if s.LAN && s.Address == "" {
+		c.AllowedHosts = append(ownNames(), c.AllowedHosts...)
 	}
 	return c
 }

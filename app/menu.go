@@ -87,6 +87,8 @@ func (s State) Next() Item {
 		switch {
 		case s.NextAddress != "":
 			return Item{Label: "Serve at " + s.NextAddress, Action: UseNextPort, Available: true}
+		case !s.Ready && s.Disk.TotalBytes > 0 && s.Disk.DoneBytes >= s.Disk.TotalBytes: // all there, and some of it wrong
+			return Item{Label: "Repair", Action: Repair, Available: true}
 		case !s.Ready:
 			return Item{Label: "Try again", Action: Download, Available: true}
 		}
