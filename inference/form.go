@@ -166,6 +166,10 @@ func (m *masker) ahead() {
 		m.ready <- mask{bits: m.think.Mask()}
 		return
 	}
+	if bits := m.matcher.Known(); bits != nil {
+		m.ready <- mask{bits: bits}
+		return
+	}
 	go func(ready chan<- mask, matcher *grammar.Matcher) {
 		defer func() {
 			if r := recover(); r != nil {

@@ -68,6 +68,13 @@ func (m *Matcher) Mask() []uint64 {
 	return mask
 }
 
+// Known returns the mask if an answer was here before, and nil if it would have to be worked out.
+func (m *Matcher) Known() []uint64 {
+	m.b.mu.Lock()
+	defer m.b.mu.Unlock()
+	return m.m.situations[m.at].mask
+}
+
 // Accept goes on by one token, which the mask must have allowed. A token that ends the answer changes nothing.
 func (m *Matcher) Accept(id int32) error {
 	m.b.mu.Lock()

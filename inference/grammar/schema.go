@@ -347,17 +347,17 @@ func (d *document) disjoint(a, b []*jsonNode) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if sa.types&sb.types == 0 {
+	if sa.declared&sb.declared == 0 {
 		return true, nil
 	}
 	both, err := d.merge(union(a, b))
 	if err != nil {
 		return false, err
 	}
-	if both.empty() {
+	if both.impossible() {
 		return true, nil
 	}
-	if both.types != typeObject {
+	if both.declared != typeObject {
 		return false, nil
 	}
 	for _, name := range sa.required {
@@ -380,7 +380,7 @@ func (d *document) disjoint(a, b []*jsonNode) (bool, error) {
 				if err != nil {
 					return false, err
 				}
-				apart = apart && s.empty()
+				apart = apart && s.impossible()
 			}
 		}
 		if apart {

@@ -25,6 +25,7 @@ const (
 type shape struct {
 	facts    []*jsonNode
 	types    types
+	declared types       // before a schema without a type was taken to ask for those of its keywords
 	enum     []*jsonNode // nil: anything
 	required []string
 
@@ -39,6 +40,9 @@ type shape struct {
 
 // empty reports whether the schemas contradict each other openly.
 func (s *shape) empty() bool { return s.types == 0 || s.enum != nil && len(s.enum) == 0 }
+
+// impossible reports whether no value at all satisfies the schemas, as far as types and lists show.
+func (s *shape) impossible() bool { return s.declared == 0 || s.enum != nil && len(s.enum) == 0 }
 
 // keywordTypes says to which types a keyword applies: a schema without a type asks for those of its keywords.
 var keywordTypes = map[string]types{
@@ -112,6 +116,7 @@ func (d *document) merge(facts []*jsonNode) (*shape, error) {
 			}
 		}
 	}
+	s.declared = s.types
 	if !typed && hints != 0 && s.enum == nil {
 		s.types &= hints
 	}
