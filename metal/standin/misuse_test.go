@@ -295,6 +295,24 @@ func TestBufferFreedInFlight(t *testing.T) {
 		m.want("freed-in-flight", "is freed while a command buffer that does not retain it is using it")
 		m.run(c)
 	})
+	// The pipeline and the event likewise.
+	m.pool(func() {
+		f := m.send(lib, "newFunctionWithName:", m.string("fill"))
+		p, why := m.try(m.device, "newComputePipelineStateWithFunction:error:", f, 0)
+		if p == 0 {
+			t.Fatal(why)
+		}
+		m.send(f, "release")
+		y := m.send(m.device, "newBufferWithLength:options:", 256, 0)
+		c := m.send(m.queue, "commandBufferWithUnretainedReferences")
+		e := m.encoder(c)
+		m.fill(e, p, y, 64)
+		m.send(e, "endEncoding")
+		m.send(p, "release")
+		m.run(c)
+		m.want("freed-in-flight", `MTLComputePipelineState #\d+ is released while`)
+		m.send(y, "release")
+	})
 	// With retained references the same program is right.
 	m.pool(func() {
 		y := m.send(m.device, "newBufferWithLength:options:", 256, 0)

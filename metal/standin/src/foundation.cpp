@@ -54,12 +54,12 @@ bool responds(const Class* c, SEL sel) {
   const Method* m = sel ? c->find(sel) : nullptr;
   return m && m->since <= systemVersion();
 }
-bool root_respondsToSelector(Object* self, SEL, Selector sel) { return responds(self->isa, sel.name); }
-bool class_instancesRespondToSelector(Object* cls, SEL, Selector sel) { return responds(stateOf<Class>(cls), sel.name); }
+Bool root_respondsToSelector(Object* self, SEL, Selector sel) { return responds(self->isa, sel.name); }
+Bool class_instancesRespondToSelector(Object* cls, SEL, Selector sel) { return responds(stateOf<Class>(cls), sel.name); }
 Object* root_class(Object* self, SEL) { return self->isa->self; }
 Object* class_class(Object* cls, SEL) { return cls; }
-bool root_isKindOfClass(Object* self, SEL, Any cls) { return self->isa->derives(stateOf<Class>(cls.o)); }
-bool root_isEqual(Object* self, SEL, Object* other) { return self == other; }
+Bool root_isKindOfClass(Object* self, SEL, Any cls) { return self->isa->derives(stateOf<Class>(cls.o)); }
+Bool root_isEqual(Object* self, SEL, Object* other) { return self == other; }
 NSUInteger root_hash(Object* self, SEL) { return self->serial; }
 Object* root_description(Object* self, SEL) { return newString("<" + describe(self) + ">"); }
 
@@ -83,7 +83,7 @@ NSUInteger string_length(In<String> self, SEL) {  // UTF-16 units
   return n;
 }
 NSUInteger string_lengthOfBytesUsingEncoding(In<String> self, SEL, NSUInteger) { return self->s.size(); }
-bool string_isEqualToString(In<String> self, SEL, In<String> other) { return self->s == other->s; }
+Bool string_isEqualToString(In<String> self, SEL, In<String> other) { return self->s == other->s; }
 Object* string_description(In<String> self, SEL) { return share(self.o); }
 
 // ---- NSArray, NSData, NSURL, NSDictionary, NSNumber
@@ -121,7 +121,7 @@ Object* url_fileURLWithPath(Object*, SEL, In<String> p) { return autorelease(cre
 Object* url_fileURLWithPath_isDirectory(Object*, SEL, In<String> p, bool) { return autorelease(create<Url>(p->s)->self); }
 Object* url_path(In<Url> self, SEL) { return newString(self->path); }
 Object* url_absoluteString(In<Url> self, SEL) { return newString("file://" + self->path); }
-bool url_isFileURL(In<Url>, SEL) { return true; }
+Bool url_isFileURL(In<Url>, SEL) { return true; }
 
 Object* dictionary_dictionaryWithObjects_forKeys_count(Object*, SEL, Object* const* values, Object* const* keys, NSUInteger n) {
   Dictionary* d = create<Dictionary>();
@@ -148,7 +148,7 @@ Object* number_with(Object*, SEL, T v) {
   n->whole = int64_t(v);
   return autorelease(n->self);
 }
-bool number_boolValue(In<Number> self, SEL) { return self->whole != 0; }
+Bool number_boolValue(In<Number> self, SEL) { return self->whole != 0; }
 int64_t number_integerValue(In<Number> self, SEL) { return self->whole; }
 uint64_t number_unsignedLongLongValue(In<Number> self, SEL) { return uint64_t(self->whole); }
 double number_doubleValue(In<Number> self, SEL) { return self->real; }
@@ -169,11 +169,11 @@ Object* error_description(In<Error> self, SEL) {
 
 Object* info_processInfo(Object*, SEL) { return autorelease(create<ProcessInfo>()->self); }
 NSOperatingSystemVersion info_operatingSystemVersion(In<ProcessInfo>, SEL) { return {systemVersion(), 0, 0}; }
-bool info_isOperatingSystemAtLeastVersion(In<ProcessInfo>, SEL, NSOperatingSystemVersion v) { return systemVersion() >= v.major; }
+Bool info_isOperatingSystemAtLeastVersion(In<ProcessInfo>, SEL, NSOperatingSystemVersion v) { return systemVersion() >= v.major; }
 uint64_t info_physicalMemory(In<ProcessInfo>, SEL) { return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE)); }
 NSUInteger info_activeProcessorCount(In<ProcessInfo>, SEL) { return std::thread::hardware_concurrency(); }
 NSInteger info_thermalState(In<ProcessInfo>, SEL) { return 0; }
-bool info_isLowPowerModeEnabled(In<ProcessInfo>, SEL) { return false; }
+Bool info_isLowPowerModeEnabled(In<ProcessInfo>, SEL) { return false; }
 
 template <class T>
 Definer foundation(const char* name, bool allocatable = true) {

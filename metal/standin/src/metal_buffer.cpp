@@ -151,7 +151,7 @@ void set_endResidency(In<ResidencySet> self, SEL) {
   if (!self->requested) misuse("residency", "residency was not requested");
   self->requested = false;
 }
-bool set_containsAllocation(In<ResidencySet> self, SEL, In<Allocation> a) {
+Bool set_containsAllocation(In<ResidencySet> self, SEL, In<Allocation> a) {
   std::lock_guard g(self->mu);
   return self->pending.contains(a.o);
 }

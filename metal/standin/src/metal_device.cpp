@@ -43,7 +43,7 @@ namespace {
 
 Object* device_name(In<Device>, SEL) { return newString(world().config.name); }
 uint64_t device_registryID(In<Device>, SEL) { return 0x100000abc; }
-bool device_supportsFamily(In<Device>, SEL, int64_t family) {
+Bool device_supportsFamily(In<Device>, SEL, int64_t family) {
   const Config& c = world().config;
   if (family > 1000 && family <= 1000 + c.family) return true;
   if (family >= 3001 && family <= 3003) return true;
@@ -54,9 +54,9 @@ NSUInteger device_maxThreadgroupMemoryLength(In<Device>, SEL) { return MSL_MAX_T
 NSUInteger device_maxBufferLength(In<Device>, SEL) { return world().config.maxBufferLength; }
 uint64_t device_recommendedMaxWorkingSetSize(In<Device>, SEL) { return world().config.workingSet; }
 NSUInteger device_currentAllocatedSize(In<Device>, SEL) { return world().allocated; }
-bool device_yes(In<Device>, SEL) { return true; }
-bool device_no(In<Device>, SEL) { return false; }
-bool device_supportsCounterSampling(In<Device>, SEL, NSUInteger point) { return point == 0; }  // stage boundary, as Apple's chips
+Bool device_yes(In<Device>, SEL) { return true; }
+Bool device_no(In<Device>, SEL) { return false; }
+Bool device_supportsCounterSampling(In<Device>, SEL, NSUInteger point) { return point == 0; }  // stage boundary, as Apple's chips
 void device_sampleTimestamps_gpuTimestamp(In<Device>, SEL, uint64_t* cpu, uint64_t* gpu) {
   if (cpu) *cpu = gpuNanoseconds();
   if (gpu) *gpu = gpuNanoseconds();
@@ -65,8 +65,8 @@ void device_sampleTimestamps_gpuTimestamp(In<Device>, SEL, uint64_t* cpu, uint64
 // ---- captures: a document is a folder with a note of what would be in it
 
 Object* manager_shared(Object*, SEL) { return world().captureManager; }
-bool manager_supportsDestination(In<CaptureManager>, SEL, NSInteger d) { return d == 2; }  // without MTL_CAPTURE_ENABLED a Mac has not even this
-bool manager_startCaptureWithDescriptor_error(In<CaptureManager> self, SEL, In<CaptureDescriptor> d, Object** error) {
+Bool manager_supportsDestination(In<CaptureManager>, SEL, NSInteger d) { return d == 2; }  // without MTL_CAPTURE_ENABLED a Mac has not even this
+Bool manager_startCaptureWithDescriptor_error(In<CaptureManager> self, SEL, In<CaptureDescriptor> d, Object** error) {
   const char* domain = "MTLCaptureErrorDomain";
   if (self->capturing) return fail(error, domain, 2, "a capture is already running"), false;
   if (d->destination != 2) return fail(error, domain, 1, text("capture destination %lld is not supported", static_cast<long long>(d->destination))), false;
@@ -88,7 +88,7 @@ void manager_stopCapture(In<CaptureManager> self, SEL) {
   if (!self->capturing) misuse("capture", "no capture is running");
   self->capturing = false;
 }
-bool manager_isCapturing(In<CaptureManager> self, SEL) { return self->capturing; }
+Bool manager_isCapturing(In<CaptureManager> self, SEL) { return self->capturing; }
 void capture_setCaptureObject(In<CaptureDescriptor> self, SEL, Object* o) { self->object = o ? Held<State>(o->state) : Held<State>(); }
 void capture_setDestination(In<CaptureDescriptor> self, SEL, int64_t d) { self->destination = d; }
 void capture_setOutputURL(In<CaptureDescriptor> self, SEL, Maybe<Url> u) { self->url = Held<Url>(u.get()); }

@@ -68,7 +68,7 @@ void options_setLanguageVersion(In<CompileOptions> self, SEL, NSUInteger v) {
   if (v > newest || v < 0x10000) misuse("language", "got language version 0x%llx, want at most 0x%llx on macOS %d", static_cast<unsigned long long>(v), static_cast<unsigned long long>(newest), systemVersion());
   self->languageVersion = v;
 }
-bool options_fastMathEnabled(In<CompileOptions> self, SEL) { return self->fastMath; }
+Bool options_fastMathEnabled(In<CompileOptions> self, SEL) { return self->fastMath; }
 void options_setFastMathEnabled(In<CompileOptions> self, SEL, bool v) { self->fastMath = v; }
 NSInteger options_mathMode(In<CompileOptions> self, SEL) { return self->mathMode; }
 void options_setMathMode(In<CompileOptions> self, SEL, NSInteger v) {

@@ -122,13 +122,13 @@ Object* device_newBinaryArchive(In<Device> self, SEL, In<BinaryArchiveDescriptor
   }
   return a->self;
 }
-bool archive_addFunctions(In<BinaryArchive> self, SEL, In<PipelineDescriptor> d, Object** error) {
+Bool archive_addFunctions(In<BinaryArchive> self, SEL, In<PipelineDescriptor> d, Object** error) {
   if (!d->function) return fail(error, kArchiveDomain, 3, "the descriptor has no compute function"), false;
   std::lock_guard g(self->mu);
   self->functions.insert(archived(*d->function.get()));
   return true;
 }
-bool archive_serializeToURL(In<BinaryArchive> self, SEL, In<Url> url, Object** error) {
+Bool archive_serializeToURL(In<BinaryArchive> self, SEL, In<Url> url, Object** error) {
   std::lock_guard g(self->mu);
   if (self->functions.empty()) return fail(error, kArchiveDomain, 2, "the archive is empty"), false;
   std::ofstream f(url->path);

@@ -180,7 +180,7 @@ double commands_time(In<CommandBuffer> c, SEL) {
 }
 Object* commands_device(In<CommandBuffer> c, SEL) { return share(c->queue->device.object()); }
 Object* commands_queue(In<CommandBuffer> c, SEL) { return share(c->queue.object()); }
-bool commands_retainedReferences(In<CommandBuffer> c, SEL) { return c->retained; }
+Bool commands_retainedReferences(In<CommandBuffer> c, SEL) { return c->retained; }
 NSUInteger commands_errorOptions(In<CommandBuffer> c, SEL) { return c->errorOptions; }
 void commands_pushDebugGroup(In<CommandBuffer> c, SEL, In<String>) { c->groups++; }
 void commands_popDebugGroup(In<CommandBuffer> c, SEL) {

@@ -129,7 +129,23 @@ void waitForEvent(Event& e, uint64_t value, Failure* failure) {
   *failure = injected("timeout");
 }
 
-// steps runs what was recorded. After a failure the rest is skipped, but for signals, which others wait for.
+// checkHeld reports what a command buffer that retains nothing needs and the program has let go of.
+void checkHeld(const CommandBuffer& c) {
+  if (c.retained) return;
+  auto check = [&](Object* o) {
+    if (o && outside(o) <= 0) report("freed-in-flight", "%s is released while a command buffer that does not retain it is using it", describe(o).c_str());
+  };
+  for (const Step& s : c.steps) {
+    check(s.event.object());
+    if (!s.pass) continue;
+    for (auto& level : s.pass->levels)
+      for (const Dispatch& d : level) check(d.pipeline.object());
+    for (auto& f : s.pass->waits) check(f.object());
+    for (auto& f : s.pass->updates) check(f.object());
+  }
+}
+
+// runSteps runs what was recorded. After a failure the rest is skipped, but for signals, which others wait for.
 void runSteps(CommandBuffer& c, Failure* failure) {
   Passes waited, done;  // passes before everything that follows; passes of this command buffer
   for (Step& s : c.steps) {
@@ -208,9 +224,11 @@ void run(CommandBuffer& c) {
   Failure failure;
   std::string what;
   if (w.faults.due("gpu-error", &what)) failure = injected(what);
+  checkHeld(c);
   double start = gpuSeconds();
   runSteps(c, &failure);
   double end = gpuSeconds();
+  checkHeld(c);
   Held<Error> error = failure.code ? errorOf(c, failure) : Held<Error>();
   for (Step& s : c.steps)
     if (s.pass)

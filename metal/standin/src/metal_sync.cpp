@@ -34,7 +34,7 @@ void event_setSignaledValue(In<SharedEvent> self, SEL, uint64_t v) {
   self->value = v;
   self->changed.notify_all();
 }
-bool event_waitUntilSignaledValue(In<SharedEvent> self, SEL, uint64_t v, uint64_t ms) {
+Bool event_waitUntilSignaledValue(In<SharedEvent> self, SEL, uint64_t v, uint64_t ms) {
   Held<SharedEvent> keep(self.get());
   std::unique_lock l(self->mu);
   auto reached = [&] { return self->value >= v; };

@@ -175,6 +175,13 @@ struct Selector {  // an argument that is a SEL
   SEL name;
 };
 
+// What a method that answers BOOL returns. Only the low byte is defined by the calling convention; the rest is made rubbish, so that a program that looks at
+// the whole register is wrong here as well.
+struct Bool {
+  uint64_t bits;
+  Bool(bool b) : bits(0x5a5a5a5a5a5a5a00 | uint64_t(b)) {}
+};
+
 // A block as the compiler lays it out (Block ABI, clang's Block-ABI-Apple): only global blocks, which need no copy.
 struct BlockDescriptor {
   uintptr_t reserved, size;
@@ -213,6 +220,7 @@ struct Type {
 template <class T> constexpr Type typeOf{nullptr};
 template <> constexpr inline Type typeOf<void>{"v"};
 template <> constexpr inline Type typeOf<bool>{"B", Param::boolean};
+template <> constexpr inline Type typeOf<Bool>{"B"};
 template <> constexpr inline Type typeOf<uint8_t>{"C"};
 template <> constexpr inline Type typeOf<int32_t>{"i"};
 template <> constexpr inline Type typeOf<uint32_t>{"I"};
