@@ -8,7 +8,7 @@ GUI_CC := $(shell command -v clang-19 2>/dev/null)
 GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
 GUI_TAGS = -tags migrated_fynedo$(if $(filter Linux,$(shell uname -s)),$(comma)x11)
 
-.PHONY: help run test build gui bench bench-pull test-faults fuzz schemas masks clients load parity parity-mlx rehearsal screenshot icons test-app app clean
+.PHONY: help run test build gui bench bench-pull test-faults fuzz schemas masks clients load parity parity-mlx rehearsal screenshot icons test-app app metal-check test-gpu clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,13 @@ build: ## build/pond without the window: plain Go, no C compiler
 
 gui: ## build/pond with the window: needs a C compiler and, on Linux, X11 and OpenGL headers
 	@$(GUI_ENV) $(GO) build $(GUI_TAGS) -trimpath -o build/pond .
+
+metal-check: ## on Linux: lint of the kernels, every kernel against its reference in three orders and checked, whole models through Metal
+	@scripts/metal_check.sh
+
+test-gpu: ## on a Mac: the binding, the device, every kernel and whole models on its GPU
+	@POND_TEST_GPU=1 POND_METAL_CHECK=1 CGO_ENABLED=0 $(GO) test -count 1 -timeout 30m ./metal/mtl ./metal/gpu ./metal ./inference/qwen36 -v
+	@CGO_ENABLED=0 $(GO) run . doctor --self-test
 
 bench: ## decode and prefill speed of the demo model, and the time from start to the first token
 	@CGO_ENABLED=0 $(GO) test -run '^$$' -bench Demo -benchtime 3x ./inference

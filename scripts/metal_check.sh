@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# All that can be proven of the Metal half without a Mac: the kernels' text under strict address spaces, every kernel against its reference in
+# three orders and once with every access checked, the binding and the device with their planted faults, whole models against the goldens, and
+# 64 tokens of the demo model against the host executor at every tap. It needs clang++-19; with g++ alone the lint is left out and says so.
+set -eu
+cd "$(dirname "$0")/.."
+export CGO_ENABLED=0 POND_METAL_CHECK=1
+
+if [ "$(uname -s)" != Linux ]; then
+  echo "metal-check is for Linux, where the stand-in plays Metal; on a Mac: make test-gpu" >&2
+  exit 2
+fi
+
+step() { printf '\n== %s (%ss)\n' "$1" "$SECONDS"; }
+# tests [ARGUMENT]... runs them once, with the reasons of those that are skipped
+tests() { go test -count 1 -timeout 30m -v "$@" | grep -E '^(---|    ---|ok|FAIL|panic)|_test.go:' | grep -v -- '--- PASS' || true; [ "${PIPESTATUS[0]}" = 0 ]; }
+
+step "vet of the binding for a Mac"
+GOOS=darwin GOARCH=arm64 go vet ./metal/... ./inference/...
+
+step "the stand-in and its kernel compiler"
+tests ./metal/standin/...
+
+step "every kernel against its reference"
+tests ./metal/kernels
+
+step "the binding, the device, the suite of all devices"
+tests ./metal/mtl ./metal/gpu ./metal/crosscheck ./metal
+
+step "whole models"
+tests ./inference/qwen36 -run TestGPU
+
+step "the engine"
+tests ./inference -run 'Standin|OneOwner|FailedGPU'
+
+missing=
+for tool in qemu-aarch64 clang++-19 aarch64-linux-gnu-ld; do command -v "$tool" >/dev/null || missing="$missing $tool"; done
+[ -d /usr/aarch64-linux-gnu/lib ] || missing="$missing libc6-dev-arm64-cross"
+if [ -z "$missing" ]; then
+  step "the binding and the device on arm64, under qemu"
+  GOARCH=arm64 POND_STANDIN_CXX="$PWD/scripts/arm64_cxx.sh" tests -exec 'qemu-aarch64 -L /usr/aarch64-linux-gnu' ./metal/mtl ./metal/gpu
+else
+  step "the binding on arm64: skipped, it needs$missing"
+fi
+step "done"
