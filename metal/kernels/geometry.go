@@ -27,6 +27,7 @@ const (
 	constKeyLanes           // DK/32: dims of a gdn key that a lane holds
 	constTileRows           // rows of x that a threadgroup of a product of many rows takes
 	constExpertLanes        // router logits that a lane holds
+	constRowGroups          // groups of eight rows that a set of lanes takes
 )
 
 const (
@@ -70,6 +71,24 @@ func power(a, least int) int {
 // setLanes is how many lanes share a row of K columns.
 func setLanes(k int) int { return power(ceil(k, laneWeights), rowSet) }
 
+// rowGroups is how many groups of eight rows one set of lanes takes: the more, the less often x is read and prepared, while at least busy
+// simdgroups remain to fill a GPU. sets is their number at one group each.
+func rowGroups(sets, lanes, busy int) int {
+	groups := 1
+	for groups < 4 && sets*lanes/simd/(2*groups) >= busy {
+		groups *= 2
+	}
+	return groups
+}
+
+// Simdgroups that fill a GPU of 40 cores: of products, and of those whose prologue costs as much as four rows.
+const (
+	busy       = 1024
+	busyCostly = 512
+)
+
+func rowGroupsConstant(groups int) []Constant { return []Constant{{constRowGroups, int32(groups)}} }
+
 // wideGroups is how many threadgroups are worth having before they get wider than one set of rows.
 const wideGroups = 256
 
@@ -90,24 +109,39 @@ func checkWidth(k int) error {
 	return nil
 }
 
-func (p LinearParams) vectorSets() int {
+// vectorSets is how many sets of so many rows the matrices have.
+func (p LinearParams) vectorSets(rows int) int {
 	sets := 0
 	for _, r := range p.Rows {
-		sets += ceil(r, rowSet)
+		sets += ceil(r, rows)
 	}
 	return sets
 }
 
+func (p LinearParams) rowGroups() int { return rowGroups(p.vectorSets(rowSet), setLanes(p.K), busy) }
+
 func linearVectorGrid(params any, _ int) Grid {
 	p := params.(LinearParams)
-	return setGrid(p.vectorSets(), setLanes(p.K))
+	return setGrid(p.vectorSets(rowSet*p.rowGroups()), setLanes(p.K))
+}
+
+func linearVectorConstants(params any) []Constant {
+	return rowGroupsConstant(params.(LinearParams).rowGroups())
 }
 
 func linearCheck(params any) error { return checkWidth(params.(LinearParams).K) }
 
+func (p GDNOutParams) rowGroups() int {
+	return rowGroups(ceil(p.N, rowSet), setLanes(p.GDN.ValueWidth()), busyCostly)
+}
+
 func gdnOutGrid(params any, _ int) Grid {
 	p := params.(GDNOutParams)
-	return setGrid(ceil(p.N, rowSet), setLanes(p.GDN.ValueWidth()))
+	return setGrid(ceil(p.N, rowSet*p.rowGroups()), setLanes(p.GDN.ValueWidth()))
+}
+
+func gdnOutConstants(params any) []Constant {
+	return rowGroupsConstant(params.(GDNOutParams).rowGroups())
 }
 
 func gdnOutCheck(params any) error { return checkWidth(params.(GDNOutParams).GDN.ValueWidth()) }
@@ -309,15 +343,37 @@ func moeConstants(params any) []Constant {
 	return []Constant{{constExpertLanes, int32(ceil(params.(MoEParams).E, simd))}}
 }
 
-// A set of rows of moe_gate_up is half gate rows and half the up rows that go with them.
+// gateUpSets is how many sets moe_gate_up has; half of a set's rows are gate rows, half the up rows that go with them.
+func (p MoEParams) gateUpSets(rows int) int { return p.T*ceil(p.I, rows/2) + ceil(p.SI, rows/2) }
+
+func (p MoEParams) gateUpRowGroups() int {
+	return rowGroups(p.gateUpSets(rowSet), setLanes(p.D), busy)
+}
+
 func moeGateUpGrid(params any, _ int) Grid {
 	p := params.(MoEParams)
-	return setGrid(p.T*ceil(p.I, rowSet/2)+ceil(p.SI, rowSet/2), setLanes(p.D))
+	return setGrid(p.gateUpSets(rowSet*p.gateUpRowGroups()), setLanes(p.D))
+}
+
+func moeGateUpConstants(params any) []Constant {
+	p := params.(MoEParams)
+	return append(moeConstants(params), rowGroupsConstant(p.gateUpRowGroups())...)
+}
+
+// downThreads is the threadgroup of moe_down_add: a thread for each block of columns of all chosen experts.
+func (p MoEParams) downThreads() int { return round(ceil(p.ActWidth(), laneWeights), simd) }
+
+func (p MoEParams) downRowGroups() int {
+	return rowGroups(ceil(p.D, rowSet), p.downThreads(), busyCostly)
 }
 
 func moeDownGrid(params any, _ int) Grid {
 	p := params.(MoEParams)
-	return grid1(ceil(p.D, rowSet), round(ceil(p.ActWidth(), laneWeights), simd))
+	return grid1(ceil(p.D, rowSet*p.downRowGroups()), p.downThreads())
+}
+
+func moeDownConstants(params any) []Constant {
+	return rowGroupsConstant(params.(MoEParams).downRowGroups())
 }
 
 func moeRouteGrid(params any, _ int) Grid {

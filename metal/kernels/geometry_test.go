@@ -105,3 +105,41 @@ func TestChecksRefuse(t *testing.T) {
 		}
 	}
 }
+
+// TestCasesTakeEveryVariant: the short cases run each kernel with every value of its function constants that any model's shape can give.
+func TestCasesTakeEveryVariant(t *testing.T) {
+	type variant struct {
+		kernel string
+		index  int
+	}
+	seen := map[variant]map[any]bool{}
+	for _, c := range shortCases() {
+		if c.kernel.Constants == nil {
+			continue
+		}
+		for _, k := range c.kernel.Constants(c.params) {
+			v := variant{c.kernel.Name, k.Index}
+			if seen[v] == nil {
+				seen[v] = map[any]bool{}
+			}
+			seen[v][k.Value] = true
+		}
+	}
+	for _, w := range []struct {
+		variant
+		values []int32
+	}{
+		{variant{"q4_gemv_norm", constRowGroups}, []int32{1, 2, 4}}, {variant{"q4_gemv_add", constRowGroups}, []int32{1, 4}}, {variant{"q8_gemv_norm", constRowGroups}, []int32{1, 4}},
+		{variant{"q4_gemv_gdn_out", constRowGroups}, []int32{1, 2}}, {variant{"moe_gate_up", constRowGroups}, []int32{1, 2}}, {variant{"moe_down_add", constRowGroups}, []int32{1, 2}},
+		{variant{"q4_gemm", constTileRows}, []int32{8, 16, 32, 64}}, {variant{"q8_gemm", constTileRows}, []int32{8, 16, 32, 64}}, {variant{"q4_gemm_add", constTileRows}, []int32{8, 16, 32, 64}},
+		{variant{"attn_decode", constHeadsGroup}, []int32{1, 2, 4, 8}}, {variant{"attn_decode", constHeadLanes}, []int32{1, 2, 8}},
+		{variant{"attn_prefill", constMatrix}, []int32{0, 1}}, {variant{"attn_prefill", constHeadsGroup}, []int32{2, 3, 4, 8}}, {variant{"attn_prefill", constHeadLanes}, []int32{1, 2, 8}},
+		{variant{"gdn_step", constKeyLanes}, []int32{1, 2, 4, 5}}, {variant{"gdn_scan", constKeyLanes}, []int32{1, 2, 4, 5}}, {variant{"moe_route", constExpertLanes}, []int32{1, 3}},
+	} {
+		for _, v := range w.values {
+			if !seen[w.variant][v] {
+				t.Errorf("%s: constant %d: no case with %d, only %v", w.kernel, w.index, v, seen[w.variant])
+			}
+		}
+	}
+}

@@ -70,7 +70,7 @@ func Q4GemvNorm() Kernel { return gemvNorm("q4_gemv_norm") }
 func Q8GemvNorm() Kernel { return gemvNorm("q8_gemv_norm") }
 
 func gemvNorm(name string) Kernel {
-	return Kernel{Name: name, Segments: MaxSegments, Grid: linearVectorGrid, Check: linearCheck,
+	return Kernel{Name: name, Segments: MaxSegments, Grid: linearVectorGrid, Constants: linearVectorConstants, Check: linearCheck,
 		Buffers: []Buffer{{"x", F32, Read, "[K]"}, {"norm", BF16, Read, "[K]"}, {"y", F32, Write, "[N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(LinearParams)
@@ -82,7 +82,7 @@ func gemvNorm(name string) Kernel {
 
 // Q4GemvAdd is x += W v for one row.
 func Q4GemvAdd() Kernel {
-	return Kernel{Name: "q4_gemv_add", Segments: 1, Grid: linearVectorGrid, Check: linearCheck,
+	return Kernel{Name: "q4_gemv_add", Segments: 1, Grid: linearVectorGrid, Constants: linearVectorConstants, Check: linearCheck,
 		Buffers: []Buffer{{"v", F32, Read, "[K]"}, {"x", F32, ReadWrite, "[N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(LinearParams)

@@ -30,6 +30,9 @@ func linearCases(m maker) []metalCase {
 		out = append(out, m.linear(Q4GemvNorm(), 1, k, 4, 17, 4, 1, 8), m.linear(Q8GemvNorm(), 1, k, 8, 16, 1), m.linear(Q4GemvAdd(), 1, k, 4, 15))
 	}
 	out = append(out, m.linear(Q4GemvNorm(), 1, 4096, 4, 9), m.linear(Q4GemvAdd(), 1, 4096, 4, 8), m.linear(Q4GemvNorm(), 1, 128, 4, 4099))
+	// sets of two and of four groups of rows, in part of a simdgroup and in two simdgroups
+	out = append(out, m.linear(Q4GemvNorm(), 1, 64, 4, 68000, 4, 3), m.linear(Q4GemvNorm(), 1, 64, 4, 131100), m.linear(Q8GemvNorm(), 1, 64, 8, 131100, 1), m.linear(Q4GemvNorm(), 1, 1088, 4, 8193, 9),
+		m.linear(Q4GemvAdd(), 1, 1088, 4, 16411))
 	for _, rows := range []int{1, 7, 8, 9, 16, 17, 32, 33, 63, 65} {
 		out = append(out, m.linear(Q4Gemm(), rows, 128, 4, 70, 4), m.linear(Q8Gemm(), rows, 192, 8, 16, 1), m.linear(Q4GemmAdd(), rows, 64, 4, 65))
 	}
@@ -106,7 +109,9 @@ func gdnCases(m maker) []metalCase {
 					args: []Arg{m.f32(p.M * p.C()), in, m.bf16(p.HV, 0.5, 1), m.bf16(p.HV, 0, 1), word(c.pos), m.f32(p.ValueWidth() * p.DK), m.out(p.M * p.ValueWidth())}})
 		}
 	}
-	return out
+	p := m.gdn(GDNParams{HK: 16, HV: 32, DK: 128, DV: 128}, 1)
+	return append(out, metalCase{kernel: Q4GemvGDNOut(), name: "real", params: GDNOutParams{p, 2051}, items: 2051, tolerance: 1e-5,
+		args: append([]Arg{m.f32(p.ValueWidth()), m.f32(p.Stride), m.bf16(p.DV, 1, 0.2), m.f32(2051)}, m.matrix(2051, p.ValueWidth(), 4)...)})
 }
 
 // attnShapes: the small model's, the demo model's, the real heads, a group that is no power of two, more heads than a threadgroup takes.
@@ -163,7 +168,9 @@ func attentionCases(m maker) []metalCase {
 		}
 	}
 	// heads shared by the whole group: as many blocks as fill a GPU; of which few are in use
-	out = append(out, m.decode(attnShapes[2], 300, 64)...)
+	for _, blocks := range []int{16, 32, 64} {
+		out = append(out, m.decode(attnShapes[2], 300, blocks)...)
+	}
 	out = append(out, m.decode(attnShapes[4], 270, 64)...)
 	return out
 }
@@ -186,8 +193,11 @@ func (m maker) routes(p MoEParams) Arg {
 
 // moeShapes: the small model's, the demo model's, every expert chosen, more experts than lanes.
 var moeShapes = []MoEParams{
-	{D: 128, E: 16, T: 4, I: 64, SI: 64}, {D: 512, E: 12, T: 4, I: 256, SI: 256}, {D: 64, E: 3, T: 3, I: 128, SI: 64}, {D: 64, E: 70, T: 8, I: 64, SI: 128},
+	{D: 128, E: 16, T: 4, I: 64, SI: 64}, {D: 512, E: 12, T: 4, I: 256, SI: 256}, {D: 64, E: 3, T: 3, I: 128, SI: 64}, {D: 64, E: 70, T: 8, I: 64, SI: 128}, realMoE,
 }
+
+// realMoE is the real shape but for the experts that a token does not choose.
+var realMoE = MoEParams{D: 2048, E: 9, T: 8, I: 512, SI: 512}
 
 func moeCases(m maker) []metalCase {
 	var out []metalCase
@@ -204,6 +214,9 @@ func moeCases(m maker) []metalCase {
 		out = append(out, metalCase{kernel: MoEDownAdd(), name: name, params: p, items: p.D, tolerance: 1e-5,
 			args: append([]Arg{m.f32(p.ActWidth()), m.routes(p), m.f32(p.T + 1), m.f32(p.D)}, down...)})
 		for _, tokens := range []int{1, 7, 9, 40} {
+			if shape == realMoE {
+				break // too much for many tokens
+			}
 			p := m.moe(shape, tokens)
 			name := fmt.Sprintf("%s_M%d", name, tokens)
 			logits := m.f32(p.M * (p.E + 1))

@@ -62,22 +62,24 @@ kernel void moe_route(device const float* logits [[buffer(0)]], device uint* ids
 }
 
 // moe_gate_up: act [T*I + SI] = silu(G h) ⊙ (U h), h = x̂ ⊙ norm, for the chosen experts in order of rank and, as one more, the shared
-// expert. A set of lanes takes four rows of gate and the four of up that go with them, so that SwiGLU needs one exchange.
+// expert. A set of lanes takes rows of gate and the rows of up that go with them, four
+// by four, so that SwiGLU needs one exchange.
 // Each threadgroup's first simdgroup chooses the experts again from the router's logits, 257 numbers, rather than wait a
 // level for it; threadgroup 0 stores the choice for moe_down_add. Grid: sets, expert by expert.
 kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat* norm [[buffer(1)]], device const float* logits [[buffer(2)]],
                         device uint* ids [[buffer(3)]], device float* weights [[buffer(4)]], device float* act [[buffer(5)]],
                         WEIGHTS(0, 6, 7, 8), WEIGHTS(1, 9, 10, 11), WEIGHTS(2, 12, 13, 14), WEIGHTS(3, 15, 16, 17),
                         constant MoEParams& p [[buffer(18)]], THREAD_1D) {
-    threadgroup float part[32 * 8];
+    threadgroup float part[PARTS];
     threadgroup float squares[32];
     threadgroup uint chosen[32];
     const uint k = p.D, E = p.E, T = p.T, I = p.I, SI = p.SI;
-    const uint per_expert = ceil_div(I, 4), routed = T * per_expert;
-    const Place at = place_of(k, routed + ceil_div(SI, 4), tg, threads, tid);
+    const uint set = set_rows() / 2, per_expert = ceil_div(I, set), routed = T * per_expert; // gate rows of a set
+    const Place at = place_of(k, routed + ceil_div(SI, set), tg, threads, tid);
+    const bool holds_columns = at.lane * 32 < k;
     Columns c;
-    float sq = 0.0f;
-    if (at.lane * 32 < k) {
+    float sums[4], sq = 0.0f;
+    if (holds_columns) {
         load_columns(c, x + at.lane * 32);
         sq = scale_columns(c, norm + at.lane * 32);
         place<4>(c);
@@ -99,77 +101,83 @@ kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat
 
     const bool shared = at.set >= routed;
     const uint rank = shared ? T : at.set / per_expert;
-    const uint row0 = (shared ? at.set - routed : at.set % per_expert) * 4;
-    float acc[8];
-    if (at.lane * 32 < k) {
-        const uint e = chosen[shared ? 0 : rank];
-        four_rows<4>(acc, shared ? MATRIX_OF(2, SI) : stacked(MATRIX_OF(0, 0), e, I, k), k, row0, at.lane, c);
-        four_rows<4>(acc + 4, shared ? MATRIX_OF(3, SI) : stacked(MATRIX_OF(1, 0), e, I, k), k, row0, at.lane, c);
-    } else {
-        for (uint i = 0; i < 8; ++i) {
-            acc[i] = 0.0f;
+    const uint row0 = (shared ? at.set - routed : at.set % per_expert) * set, e = chosen[shared ? 0 : rank];
+    const Matrix gate = shared ? MATRIX_OF(2, SI) : stacked(MATRIX_OF(0, 0), e, I, k);
+    const Matrix up = shared ? MATRIX_OF(3, SI) : stacked(MATRIX_OF(1, 0), e, I, k);
+    for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
+        float acc[8];
+        if (holds_columns) {
+            four_rows<4>(acc, gate, k, row0 + 4 * g, at.lane, c);
+            four_rows<4>(acc + 4, up, k, row0 + 4 * g, at.lane, c);
+        } else {
+            for (uint i = 0; i < 8; ++i) {
+                acc[i] = 0.0f;
+            }
         }
+        sums[g] = set_sum(acc, lane, at.lanes);
     }
-    float s = set_sum(acc, lane, at.lanes);
     sq = lane_sum(sq, at.lanes);
     if (at.lanes > SIMD) {
-        if (lane < 8) {
-            part[sg * 8 + lane] = s;
-        }
+        share_sums(part, sums, lane, sg);
         if (lane == 0) {
             squares[sg] = sq;
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
-        s = wide_total(part, 8, lane & 7, sg, at.lanes);
         sq = wide_total(squares, 1, 0, sg, at.lanes);
     }
-    s *= precise::rsqrt(sq / float(k) + p.Eps);
-    const float up = simd_shuffle_xor(s, ushort(1)); // even lanes hold a gate row, their neighbours its up row
-    const uint r = set_row(lane);
-    if (at.lane < 8 && at.real && r < 4 && row0 + r < (shared ? SI : I)) {
-        act[(shared ? T * I : rank * I) + row0 + r] = silu(s) * up;
+    const float inv = precise::rsqrt(sq / float(k) + p.Eps);
+    for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
+        const float s = set_total(part, sums, g, at, lane, sg) * inv;
+        const float u = simd_shuffle_xor(s, ushort(1)); // even lanes hold a gate row, their neighbours its up row
+        const uint r = set_row(lane), row = row0 + 4 * g + r;
+        if (at.lane < 8 && at.real && r < 4 && row < (shared ? SI : I)) {
+            act[(shared ? T * I : rank * I) + row] = silu(s) * u;
+        }
     }
 }
 
 // moe_down_add: x [D] += sum over ranks of weights[r]·(down_r act_r) + weights[T]·(shared down act_T): one product with all chosen experts
-// side by side, T*I + SI columns. A threadgroup takes eight rows; a thread owns 32 columns of one expert, scaled by its weight.
+// side by side, T*I + SI columns. A threadgroup takes the rows of one set; a thread owns 32 columns of one expert, scaled by its weight.
 // Sums: within a simdgroup, then over the simdgroups in order.
 kernel void moe_down_add(device const float* act [[buffer(0)]], device const uint* ids [[buffer(1)]], device const float* weights [[buffer(2)]],
                          device float* x [[buffer(3)]], WEIGHTS(0, 4, 5, 6), WEIGHTS(1, 7, 8, 9), constant MoEParams& p [[buffer(10)]], THREAD_1D) {
-    threadgroup float part[32 * 8];
+    threadgroup float part[PARTS];
     const uint D = p.D, T = p.T, I = p.I, SI = p.SI;
-    const uint per_expert = I / 32, routed = T * per_expert, row0 = tg * 8;
-    float acc[8];
-    if (tid < routed + SI / 32) {
-        const bool shared = tid >= routed;
-        const uint rank = shared ? T : tid / per_expert;
-        const uint b = shared ? tid - routed : tid % per_expert, k = shared ? SI : I;
+    const uint per_expert = I / 32, routed = T * per_expert, row0 = tg * set_rows();
+    const bool holds_columns = tid < routed + SI / 32;
+    const bool shared = tid >= routed;
+    const uint rank = shared ? T : tid / per_expert;
+    Columns c;
+    Matrix m = MATRIX_OF(1, D);
+    if (holds_columns) {
         const float weight = weights[rank];
-        Columns c;
         load_columns(c, act + tid * 32);
         for (uint j = 0; j < 32; ++j) {
             c.x[j] *= weight;
         }
         place<4>(c);
-        const Matrix m = shared ? MATRIX_OF(1, D) : stacked(MATRIX_OF(0, 0), ids[shared ? 0 : rank], D, I);
-        four_rows<4>(acc, m, k, row0, b, c);
-        four_rows<4>(acc + 4, m, k, row0 + 4, b, c);
-    } else {
-        for (uint i = 0; i < 8; ++i) {
-            acc[i] = 0.0f;
+        if (!shared) {
+            m = stacked(MATRIX_OF(0, 0), ids[rank], D, I);
         }
     }
-    const float s = set_sum(acc, lane, SIMD);
-    if (lane < 8) {
-        part[sg * 8 + lane] = s;
+    const uint k = shared ? SI : I;
+    const Place own = {SIMD, tg, shared ? tid - routed : tid % per_expert, true}; // lane: the block of columns inside the expert
+    float sums[4];
+    for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
+        sums[g] = eight_rows<4>(m, k, row0 + 8 * g, own, holds_columns, c, lane);
     }
+    share_sums(part, sums, lane, sg);
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    const uint row = row0 + set_row(lane);
-    if (tid < 8 && row < D) {
-        float total = 0.0f;
-        for (uint i = 0; i < threads / SIMD; ++i) {
-            total += part[i * 8 + lane];
+    if (tid < 8) {
+        for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
+            float total = 0.0f;
+            for (uint i = 0; i < threads / SIMD; ++i) {
+                total += part[g * PART_GROUP + i * 8 + lane];
+            }
+            const uint row = row0 + 8 * g + set_row(lane);
+            if (row < D) {
+                x[row] += total;
+            }
         }
-        x[row] += total;
     }
 }

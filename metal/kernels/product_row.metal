@@ -1,7 +1,8 @@
 // Products of weight matrices with one row, for decode: y = W x. They are bound by reading W once.
 //
-// A *set* of lanes computes eight rows of W. A lane owns 32 columns, which it holds in registers with their sum, and reads
-// 16 bytes (4-bit codes) or 32 bytes (8-bit) of each row in one go. So x is read once for eight rows, and
+// A *set* of lanes computes ROW_GROUPS times eight rows of W: more where rows are many, fewer where a GPU would stand half
+// empty. A lane owns 32 columns, which it holds in registers with their sum, and reads 16 bytes (4-bit codes) or 32 bytes (8-bit)
+// of each row in one go. So x is read once for all rows of the set, and
 //
 //   y[r] = sum over lanes of scale[r]*(q[r]·x) + bias[r]*sum(x)
 //
@@ -118,6 +119,13 @@ static inline Place place_of(uint k, uint sets, uint tg, uint threads, uint tid)
     return p;
 }
 
+// Rows of a set.
+static inline uint set_rows() { return 8 * ROW_GROUPS; }
+
+// Threadgroup memory for the sums of wide sets: [ROW_GROUPS][32 simdgroups][8].
+constant constexpr uint PART_GROUP = 32 * 8;
+constant constexpr uint PARTS = 4 * PART_GROUP;
+
 // The total of a value that each simdgroup of a wide set put at part[simdgroup*stride + at]; narrow sets have it already.
 static inline float wide_total(threadgroup const float* part, uint stride, uint at, uint sg, uint lanes) {
     const uint first = sg & ~(lanes / SIMD - 1);
@@ -128,11 +136,40 @@ static inline float wide_total(threadgroup const float* part, uint stride, uint 
     return s;
 }
 
+// Rows row0 to row0+8 of W x, as set_sum leaves them. A set beyond the last row multiplies nothing.
+template <uint BITS>
+static inline float eight_rows(Matrix m, uint k, uint row0, Place at, bool holds_columns, thread const Columns& c, uint lane) {
+    float acc[8];
+    if (holds_columns && row0 < m.rows) {
+        four_rows<BITS>(acc, m, k, row0, at.lane, c);
+        four_rows<BITS>(acc + 4, m, k, row0 + 4, at.lane, c);
+    } else {
+        for (uint i = 0; i < 8; ++i) {
+            acc[i] = 0.0f;
+        }
+    }
+    return set_sum(acc, lane, at.lanes);
+}
+
+// Puts a simdgroup's sums where the others find them, behind the caller's barrier.
+static inline void share_sums(threadgroup float* part, thread const float* sums, uint lane, uint sg) {
+    if (lane < 8) {
+        for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
+            part[g * PART_GROUP + sg * 8 + lane] = sums[g];
+        }
+    }
+}
+
+// Group g's total over the whole set.
+static inline float set_total(threadgroup const float* part, thread const float* sums, uint g, Place at, uint lane, uint sg) {
+    return at.lanes > SIMD ? wide_total(part + g * PART_GROUP, 8, lane & 7, sg, at.lanes) : sums[g];
+}
+
 // Sets of all matrices of a product, and the matrix, first row and first output of one set.
 static inline uint all_sets(constant LinearParams& p) {
     uint n = 0;
     for (uint i = 0; i < 4; ++i) {
-        n += ceil_div(p.Rows[i], 8);
+        n += ceil_div(p.Rows[i], set_rows());
     }
     return n;
 }
@@ -146,7 +183,7 @@ struct SetRows {
 static inline SetRows rows_of(constant LinearParams& p, uint set) {
     SetRows r = {0, 0, 0};
     for (uint i = 0; i < 4; ++i) {
-        const uint n = ceil_div(p.Rows[i], 8);
+        const uint n = ceil_div(p.Rows[i], set_rows());
         if (set < n) {
             r.segment = i;
             break;
@@ -154,7 +191,7 @@ static inline SetRows rows_of(constant LinearParams& p, uint set) {
         set -= n;
         r.y0 += p.Rows[i];
     }
-    r.row0 = set * 8;
+    r.row0 = set * set_rows();
     r.y0 += r.row0;
     return r;
 }
@@ -168,45 +205,42 @@ template <uint BITS>
 static inline void gemv_norm(device const float* x, device const bfloat* norm, device float* y, Matrix m, SetRows rows, Place at,
                              constant LinearParams& p, threadgroup float* part, threadgroup float* squares, uint lane, uint sg) {
     const uint k = p.K;
-    float acc[8];
-    float sq = 0.0f;
+    const bool holds_columns = at.lane * 32 < k;
+    float sums[4], sq = 0.0f;
     Columns c;
-    if (at.lane * 32 < k) {
+    if (holds_columns) {
         load_columns(c, x + at.lane * 32);
         sq = scale_columns(c, norm + at.lane * 32);
         place<BITS>(c);
-        four_rows<BITS>(acc, m, k, rows.row0, at.lane, c);
-        four_rows<BITS>(acc + 4, m, k, rows.row0 + 4, at.lane, c);
-    } else {
-        for (uint i = 0; i < 8; ++i) {
-            acc[i] = 0.0f;
-        }
     }
-    float s = set_sum(acc, lane, at.lanes);
+    for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
+        sums[g] = eight_rows<BITS>(m, k, rows.row0 + 8 * g, at, holds_columns, c, lane);
+    }
     sq = lane_sum(sq, at.lanes);
     if (at.lanes > SIMD) {
-        if (lane < 8) {
-            part[sg * 8 + lane] = s;
-        }
+        share_sums(part, sums, lane, sg);
         if (lane == 0) {
             squares[sg] = sq;
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
-        s = wide_total(part, 8, lane & 7, sg, at.lanes);
         sq = wide_total(squares, 1, 0, sg, at.lanes);
     }
-    const uint r = set_row(lane);
-    if (at.lane < 8 && at.real && rows.row0 + r < m.rows) {
-        y[rows.y0 + r] = s * precise::rsqrt(sq / float(k) + p.Eps);
+    const float inv = precise::rsqrt(sq / float(k) + p.Eps);
+    for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
+        const float s = set_total(part, sums, g, at, lane, sg);
+        const uint r = 8 * g + set_row(lane);
+        if (at.lane < 8 && at.real && rows.row0 + r < m.rows) {
+            y[rows.y0 + r] = s * inv;
+        }
     }
 }
 
 // q4_gemv_norm: y [N] = W (x̂ ⊙ norm), x̂ = x / sqrt(mean(x²) + eps), for up to four matrices side by side in y.
-// Grid: sets of eight rows, matrix by matrix; a threadgroup holds one set or as many as fit in 128 threads.
+// Grid: sets of rows, matrix by matrix; a threadgroup holds one set or as many as fit in 128 threads.
 kernel void q4_gemv_norm(device const float* x [[buffer(0)]], device const bfloat* norm [[buffer(1)]], device float* y [[buffer(2)]],
                          WEIGHTS(0, 3, 4, 5), WEIGHTS(1, 6, 7, 8), WEIGHTS(2, 9, 10, 11), WEIGHTS(3, 12, 13, 14),
                          constant LinearParams& p [[buffer(15)]], THREAD_1D) {
-    threadgroup float part[32 * 8];
+    threadgroup float part[PARTS];
     threadgroup float squares[32];
     const Place at = place_of(p.K, all_sets(p), tg, threads, tid);
     const SetRows rows = rows_of(p, at.set);
@@ -217,46 +251,43 @@ kernel void q4_gemv_norm(device const float* x [[buffer(0)]], device const bfloa
 kernel void q8_gemv_norm(device const float* x [[buffer(0)]], device const bfloat* norm [[buffer(1)]], device float* y [[buffer(2)]],
                          WEIGHTS(0, 3, 4, 5), WEIGHTS(1, 6, 7, 8), WEIGHTS(2, 9, 10, 11), WEIGHTS(3, 12, 13, 14),
                          constant LinearParams& p [[buffer(15)]], THREAD_1D) {
-    threadgroup float part[32 * 8];
+    threadgroup float part[PARTS];
     threadgroup float squares[32];
     const Place at = place_of(p.K, all_sets(p), tg, threads, tid);
     const SetRows rows = rows_of(p, at.set);
     gemv_norm<8>(x, norm, y, PICK_MATRIX(rows.segment), rows, at, p, part, squares, lane, sg);
 }
 
-// The residual in the epilogue: x[row] += W c, eight rows of a set, c in the lanes. Every thread of the threadgroup calls it.
+// The residual in the epilogue: x[row] += W c for the rows of a set, c in the lanes. Every thread of the threadgroup calls it.
 static inline void add_rows(device float* x, Matrix m, uint k, Place at, thread Columns& c, threadgroup float* part, uint lane, uint sg) {
-    const uint row0 = at.set * 8;
-    float acc[8];
-    if (at.lane * 32 < k) {
+    const uint row0 = at.set * set_rows();
+    const bool holds_columns = at.lane * 32 < k;
+    float sums[4];
+    if (holds_columns) {
         place<4>(c);
-        four_rows<4>(acc, m, k, row0, at.lane, c);
-        four_rows<4>(acc + 4, m, k, row0 + 4, at.lane, c);
-    } else {
-        for (uint i = 0; i < 8; ++i) {
-            acc[i] = 0.0f;
-        }
     }
-    float s = set_sum(acc, lane, at.lanes);
+    for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
+        sums[g] = eight_rows<4>(m, k, row0 + 8 * g, at, holds_columns, c, lane);
+    }
     if (at.lanes > SIMD) {
-        if (lane < 8) {
-            part[sg * 8 + lane] = s;
-        }
+        share_sums(part, sums, lane, sg);
         threadgroup_barrier(mem_flags::mem_threadgroup);
-        s = wide_total(part, 8, lane & 7, sg, at.lanes);
     }
-    const uint row = row0 + set_row(lane);
-    if (at.lane < 8 && at.real && row < m.rows) {
-        x[row] += s;
+    for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
+        const float s = set_total(part, sums, g, at, lane, sg);
+        const uint row = row0 + 8 * g + set_row(lane);
+        if (at.lane < 8 && at.real && row < m.rows) {
+            x[row] += s;
+        }
     }
 }
 
 // q4_gemv_add: x [N] += W v, v [K]. Grid as q4_gemv_norm.
 kernel void q4_gemv_add(device const float* v [[buffer(0)]], device float* x [[buffer(1)]], WEIGHTS(0, 2, 3, 4),
                         constant LinearParams& p [[buffer(5)]], THREAD_1D) {
-    threadgroup float part[32 * 8];
+    threadgroup float part[PARTS];
     const uint k = p.K;
-    const Place at = place_of(k, ceil_div(p.Rows[0], 8), tg, threads, tid);
+    const Place at = place_of(k, ceil_div(p.Rows[0], set_rows()), tg, threads, tid);
     Columns c;
     if (at.lane * 32 < k) {
         load_columns(c, v + at.lane * 32);
@@ -268,11 +299,11 @@ kernel void q4_gemv_add(device const float* v [[buffer(0)]], device float* x [[b
 // A lane's 32 columns lie in one head; the sums of squares of a head's lanes meet in threadgroup memory. Grid as q4_gemv_norm.
 kernel void q4_gemv_gdn_out(device const float* y [[buffer(0)]], device const float* in [[buffer(1)]], device const bfloat* norm [[buffer(2)]],
                             device float* x [[buffer(3)]], WEIGHTS(0, 4, 5, 6), constant GDNOutParams& p [[buffer(7)]], THREAD_1D) {
-    threadgroup float part[32 * 8];
+    threadgroup float part[PARTS];
     threadgroup float squares[1024];
     const uint dv = p.GDN.DV, k = p.GDN.HV * dv;
     const uint z0 = 2 * p.GDN.HK * p.GDN.DK + k; // behind q, k, v
-    const Place at = place_of(k, ceil_div(p.N, 8), tg, threads, tid);
+    const Place at = place_of(k, ceil_div(p.N, set_rows()), tg, threads, tid);
     const uint col = at.lane * 32;
     Columns c;
     float sq = 0.0f;

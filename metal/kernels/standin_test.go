@@ -31,6 +31,12 @@ func openMachine(t testing.TB, checked bool) machine {
 // run runs one case and returns what its arguments hold afterwards.
 func (m machine) run(t testing.TB, c metalCase, o standin.KernelOptions) []Arg {
 	t.Helper()
+	return m.observe(t, c, o, nil)
+}
+
+// observe is run with a look at what was counted, when see is not nil.
+func (m machine) observe(t testing.TB, c metalCase, o standin.KernelOptions, see func(standin.KernelCounts, []*standin.Memory)) []Arg {
+	t.Helper()
 	if c.kernel.Check != nil {
 		if err := c.kernel.Check(c.params); err != nil {
 			t.Fatalf("%v: %v", c, err)
@@ -67,8 +73,12 @@ func (m machine) run(t testing.TB, c metalCase, o standin.KernelOptions) []Arg {
 	}
 	bound = append(bound, standin.KernelArg{Bytes: params})
 	g := c.kernel.Grid(c.params, c.items)
-	if _, err := m.Run(c.kernel.Name, bound, standin.KernelGrid{Groups: g.Groups, Threads: g.Threads, ThreadgroupBytes: g.ThreadgroupBytes}, o); err != nil {
+	counts, err := m.Run(c.kernel.Name, bound, standin.KernelGrid{Groups: g.Groups, Threads: g.Threads, ThreadgroupBytes: g.ThreadgroupBytes}, o)
+	if err != nil {
 		t.Errorf("%v: %v", c, err)
+	}
+	if see != nil {
+		see(counts, memory)
 	}
 	for i := range args {
 		fromBytes(&args[i], memory[i].Bytes())
