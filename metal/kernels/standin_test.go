@@ -264,3 +264,17 @@ func TestChunksOfTheScan(t *testing.T) {
 		}
 	}
 }
+
+// TestAddressSpaces: what Apple's compiler would refuse for a wrong or missing address space is refused here.
+func TestAddressSpaces(t *testing.T) {
+	tc, err := standin.NewToolchain("clang++-19", "")
+	if errors.Is(err, standin.ErrNoCompiler) || errors.Is(err, standin.ErrUnsupported) {
+		t.Skipf("no compiler with address spaces here: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tc.Lint(Source(), standin.CompileOptions{}); err != nil {
+		t.Error(err)
+	}
+}
