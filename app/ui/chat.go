@@ -190,7 +190,7 @@ func (c *chatWindow) drawState(s app.State) {
 	}
 	chosen := c.u.controls.Settings()
 	c.entry.commanded = chosen.CmdEnterSends
-	c.hint.SetText(c.entry.hint())
+	say(c.hint, c.entry.hint())
 }
 
 // newChat begins a chat with the settings' parameters.
@@ -242,8 +242,8 @@ func (c *chatWindow) attend(talk *chats.Talk) {
 func (c *chatWindow) draw(v chats.View) {
 	before := c.view
 	c.view = v
-	c.title.SetText(v.Title)
-	c.notice.SetText(v.Notice)
+	say(c.title, v.Title)
+	say(c.notice, v.Notice)
 	c.reveal(c.notice, v.Notice != "")
 	show(c.empty, len(v.Messages) == 0)
 	follow := c.atBottom()
@@ -251,9 +251,8 @@ func (c *chatWindow) draw(v chats.View) {
 	c.relayout(follow || len(v.Messages) > len(before.Messages))
 
 	running := v.Work != chats.Idle
-	c.send.SetIcon(theme.MailSendIcon())
-	if running {
-		c.send.SetIcon(theme.MediaStopIcon())
+	if icon := c.sendIcon(running); c.send.Icon != icon {
+		c.send.SetIcon(icon)
 	}
 	c.reveal(c.hurry, v.Work == chats.Thinking && c.u.now().Sub(v.Since) >= hurryAfter)
 	if running {
@@ -262,6 +261,13 @@ func (c *chatWindow) draw(v chats.View) {
 	if v.ID != before.ID || v.Title != before.Title || running != (before.Work != chats.Idle) {
 		c.side.reload()
 	}
+}
+
+func (c *chatWindow) sendIcon(running bool) fyne.Resource {
+	if running {
+		return theme.MediaStopIcon()
+	}
+	return theme.MailSendIcon()
 }
 
 // reveal shows something above or below the feed, or hides it, and gives the feed the rest of the room.

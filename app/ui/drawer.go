@@ -136,7 +136,7 @@ func newBanner(u *UI) *banner {
 }
 
 func (b *banner) draw(s app.State) {
-	b.line.SetText(s.Line())
+	say(b.line, s.Line())
 	b.next.draw(s)
 	fraction, moving := progressOf(s)
 	b.bar.set(fraction)

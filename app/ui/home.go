@@ -95,19 +95,19 @@ func (h *homeWindow) draw(s app.State) {
 			failure += " It is held by " + s.Holder + "."
 		}
 	}
-	h.line.SetText(line)
-	h.detail.SetText(strings.Join(details(s), " · "))
-	h.context.SetText(strings.Join(promises(s), " · "))
+	say(h.line, line)
+	say(h.detail, strings.Join(details(s), " · "))
+	say(h.context, strings.Join(promises(s), " · "))
 	show(h.context, h.context.Text != "")
-	h.trouble.SetText(failure)
+	say(h.trouble, failure)
 	show(h.trouble, failure != "")
 	h.next.draw(s)
 	fraction, moving := progressOf(s)
 	h.bar.set(fraction)
 	show(h.bar, moving)
-	h.endpoint.SetText("http://" + s.Address + "/v1")
+	say(h.endpoint, "http://"+s.Address+"/v1")
 	if s.Address != "" {
-		h.endpoint.SetText(s.Endpoint())
+		say(h.endpoint, s.Endpoint())
 	}
 	show(h.page, s.Phase.Serving())
 	for _, b := range h.copies {

@@ -79,14 +79,16 @@ func (v *messageView) update(m chats.Shown, view chats.View) {
 	v.shown = m
 	if footer {
 		v.foot = v.footer()
-		v.figures.SetText(figuresLine(m))
+		say(v.figures, figuresLine(m))
 	}
 	ended := m.Role == chats.User || m.End != chats.Running
 	v.text.update(m.Text, ended, v.plain || m.Role == chats.User, v.hooks)
 	if !v.folded {
 		v.thought.update(m.Thinking, ended || m.Text != "", true, v.hooks)
 	}
-	v.think.SetText(thinkingLine(m, view))
+	if line := thinkingLine(m, view); v.think.Text != line {
+		v.think.SetText(line)
+	}
 	if note := endLine(m); note != v.note.Text {
 		v.note.SetText(note)
 		v.note.Importance = widget.LowImportance
@@ -95,7 +97,7 @@ func (v *messageView) update(m chats.Shown, view chats.View) {
 		}
 		v.note.Refresh()
 	}
-	v.status.SetText(workLine(view))
+	say(v.status, workLine(view))
 	v.compose()
 }
 
@@ -120,7 +122,9 @@ func (v *messageView) compose() {
 		case !v.folded:
 			icon = theme.MenuDropDownIcon()
 		}
-		v.think.SetIcon(icon)
+		if v.think.Icon != icon {
+			v.think.SetIcon(icon)
+		}
 		objects = append(objects, container.NewHBox(v.think))
 		if !v.folded {
 			objects = append(objects, v.thought.all()...)

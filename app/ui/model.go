@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"fyne.io/fyne/v2"
@@ -94,19 +95,19 @@ func (m *modelWindow) fail(err error) {
 func (m *modelWindow) draw(s app.State) {
 	builtIn := s.Disk.TotalBytes == 0
 	m.dir = s.Disk.Dir
-	m.name.SetText(s.Model)
-	m.status.SetText(statusLine(s))
-	m.where.SetText(tidy(s.Disk.Dir))
+	say(m.name, s.Model)
+	say(m.status, statusLine(s))
+	say(m.where, tidy(s.Disk.Dir))
 	if builtIn {
-		m.where.SetText("in the app itself")
+		say(m.where, "in the app itself")
 	}
-	m.size.SetText(fmt.Sprintf("%s of %s", bytes(s.Disk.DoneBytes), bytes(s.Disk.TotalBytes)))
-	m.room.SetText(roomLine(s.Disk))
+	say(m.size, fmt.Sprintf("%s of %s", bytes(s.Disk.DoneBytes), bytes(s.Disk.TotalBytes)))
+	say(m.room, roomLine(s.Disk))
 	if builtIn {
-		m.size.SetText("about 31 MB, built in")
-		m.room.SetText("needs none")
+		say(m.size, "about 31 MB, built in")
+		say(m.room, "needs none")
 	}
-	m.verdict.SetText(sentence(s.Verdict.Sentence))
+	say(m.verdict, sentence(s.Verdict.Sentence))
 	show(m.verdict, s.Verdict.Sentence != "")
 	trouble := s.Disk.Trouble
 	if trouble == "" {
@@ -115,12 +116,12 @@ func (m *modelWindow) draw(s app.State) {
 	if trouble == "" && s.Phase == app.Failed {
 		trouble = s.Failure
 	}
-	m.trouble.SetText(sentence(trouble))
+	say(m.trouble, sentence(trouble))
 	show(m.trouble, trouble != "")
 
 	busy := s.Job.Kind != app.NoJob
 	m.bar.set(s.Job.Fraction())
-	m.rate.SetText(rateLine(s.Job))
+	say(m.rate, rateLine(s.Job))
 	show(m.progress, busy)
 	show(m.pause, s.Job.Kind == app.DownloadJob && !s.Job.Paused)
 	show(m.cancel, busy && s.Job.Kind != app.RemoveJob)
@@ -132,8 +133,10 @@ func (m *modelWindow) draw(s app.State) {
 	enable(m.reveal, s.Disk.Dir != "")
 	enable(m.pick, idle && !s.Ready)
 	enable(m.remove, idle && s.Disk.UsedBytes > 0 && !s.Phase.Serving() && s.Phase != app.Loading)
-	m.shown = s.Job.Files
-	m.files.Refresh()
+	if !slices.Equal(m.shown, s.Job.Files) {
+		m.shown = s.Job.Files
+		m.files.Refresh()
+	}
 }
 
 func statusLine(s app.State) string {

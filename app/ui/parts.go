@@ -74,6 +74,13 @@ func (twoColumns) MinSize(o []fyne.CanvasObject) fyne.Size {
 	return fyne.NewSize(a.Width+b.Width, max(a.Height, b.Height))
 }
 
+// say gives a label a text. Labels lay their text out even when it is the one that they have, and states come often.
+func say(l *widget.Label, text string) {
+	if l.Text != text {
+		l.SetText(text)
+	}
+}
+
 // tidy writes a path with the user's own folder as "~".
 func tidy(path string) string {
 	home, err := os.UserHomeDir()
@@ -155,18 +162,22 @@ func newNextButton(u *UI) *nextButton {
 func (b *nextButton) draw(s app.State) {
 	next := s.Next()
 	b.OnTapped = func() { b.u.act(next.Action) }
-	b.Importance = widget.HighImportance
+	importance := widget.HighImportance
 	if s.Phase.Serving() || s.Phase == app.Loading || s.Phase == app.Verifying {
-		b.Importance = widget.MediumImportance
+		importance = widget.MediumImportance
 	}
-	b.SetText(next.Label)
+	if b.Text != next.Label || b.Importance != importance {
+		b.Importance = importance
+		b.SetText(next.Label)
+	}
 	enable(b.Button, next.Available)
 }
 
 func enable(b *widget.Button, on bool) {
-	if on {
+	switch {
+	case on && b.Disabled():
 		b.Enable()
-	} else {
+	case !on && !b.Disabled():
 		b.Disable()
 	}
 }

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"reflect"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/container"
@@ -27,6 +28,8 @@ type welcomeWindow struct {
 	copyMode                *widget.RadioGroup
 	progress                *thinBar
 	line                    *widget.Label
+	judged                  app.Verdict // as it is drawn
+	judgedIn                app.Phase
 	main, demo              *widget.Button
 }
 
@@ -88,31 +91,31 @@ func (v *welcomeWindow) mode() app.AdoptMode {
 }
 
 func (v *welcomeWindow) draw(s app.State) {
-	v.machine.SetText(s.Machine.Processor + ", " + s.Machine.System)
-	v.memory.SetText(s.Machine.Memory)
+	say(v.machine, s.Machine.Processor+", "+s.Machine.System)
+	say(v.memory, s.Machine.Memory)
 	v.drawVerdict(s)
 	moving := s.Job.Kind != app.NoJob
 	found := len(s.Found) > 0 && !s.Ready
 	if found {
-		v.copyLine.SetText(fmt.Sprintf("%s has a copy of the model, %s, in %s. Pond verifies every byte before it uses it.", s.Found[0].Tool, bytes(s.Found[0].Bytes), tidy(s.Found[0].Dir)))
+		say(v.copyLine, fmt.Sprintf("%s has a copy of the model, %s, in %s. Pond verifies every byte before it uses it.", s.Found[0].Tool, bytes(s.Found[0].Bytes), tidy(s.Found[0].Dir)))
 	}
 	show(v.copyBox, found && !moving)
 	show(v.download, !found && !s.Ready && s.Disk.TotalBytes > 0)
 	left := s.Disk.TotalBytes - s.Disk.DoneBytes
-	v.size.SetText(fmt.Sprintf("%s, about %s at 100 Mbit/s", bytes(left), app.About(seconds(left, guessedRate))))
-	v.where.SetText(tidy(s.Disk.Dir))
-	v.room.SetText(roomLine(s.Disk))
-	v.trouble.SetText(sentence(s.Disk.Trouble))
+	say(v.size, fmt.Sprintf("%s, about %s at 100 Mbit/s", bytes(left), app.About(seconds(left, guessedRate))))
+	say(v.where, tidy(s.Disk.Dir))
+	say(v.room, roomLine(s.Disk))
+	say(v.trouble, sentence(s.Disk.Trouble))
 	if s.Phase == app.Failed {
-		v.trouble.SetText(sentence(s.Failure))
+		say(v.trouble, sentence(s.Failure))
 	}
 	show(v.trouble, v.trouble.Text != "")
 	fraction, _ := progressOf(s)
 	v.progress.set(fraction)
 	show(v.progress, moving || s.Phase == app.Loading)
-	v.line.SetText("")
+	say(v.line, "")
 	if moving || s.Phase == app.Loading {
-		v.line.SetText(s.Line())
+		say(v.line, s.Line())
 	}
 	show(v.line, v.line.Text != "")
 	v.drawMain(s, found)
@@ -134,7 +137,9 @@ func (v *welcomeWindow) drawMain(s app.State, found bool) {
 		text, tapped, can = "Open the chat", func() { v.u.Open(app.OpenChat); v.w.Hide() }, true
 	}
 	v.main.OnTapped = tapped
-	v.main.SetText(text)
+	if v.main.Text != text {
+		v.main.SetText(text)
+	}
 	enable(v.main, can)
 }
 
@@ -149,6 +154,10 @@ func (v *welcomeWindow) adopt(c app.Copy) {
 
 // drawVerdict shows whether the model may run, with its arithmetic.
 func (v *welcomeWindow) drawVerdict(s app.State) {
+	if reflect.DeepEqual(v.judged, s.Verdict) && v.judgedIn == s.Phase {
+		return
+	}
+	v.judged, v.judgedIn = s.Verdict, s.Phase
 	good := s.Verdict.Allowed
 	v.verdict.SetText(sentence(s.Verdict.Sentence))
 	v.verdict.Importance = widget.SuccessImportance
@@ -168,7 +177,7 @@ func (v *welcomeWindow) drawVerdict(s app.State) {
 	if !good && s.Verdict.Anyway {
 		text = sentence(s.Verdict.AnywayText)
 	}
-	v.context.SetText(text)
+	say(v.context, text)
 	show(v.context, text != "")
 }
 
