@@ -268,6 +268,35 @@ func TestListSearchRenameDelete(t *testing.T) {
 	}
 }
 
+// TestAChatThatIsLeft is closed when it is idle, and answered to its end when it is not.
+func TestAChatThatIsLeft(t *testing.T) {
+	s := &script{text: []string{"one"}}
+	store := New(t.TempDir(), s.ask)
+	defer store.Close()
+	first := store.Begin(Params{})
+	id := send(t, first, "first").ID
+	store.Leave(id)
+	again, err := store.Open(id)
+	if err != nil || again == first || len(again.View().Messages) != 2 {
+		t.Errorf("got %v, the same: %v", err, again == first)
+	}
+	s.mu.Lock()
+	s.hold = make(chan struct{})
+	s.mu.Unlock()
+	if err := again.Send("second", nil); err != nil {
+		t.Fatal(err)
+	}
+	until(t, again, "text", func(v View) bool { return v.Work == Answering })
+	store.Leave(id)
+	if same, err := store.Open(id); err != nil || same != again {
+		t.Errorf("a chat that is being answered was closed: %v", err)
+	}
+	close(s.hold)
+	if v := until(t, again, "the end", func(v View) bool { return v.Work == Idle }); v.Messages[3].End != Complete {
+		t.Errorf("got %+v", v.Messages[3])
+	}
+}
+
 // TestOneBadFileCostsNoOther is what users of other apps saw: one unreadable chat and the history was empty.
 func TestOneBadFileCostsNoOther(t *testing.T) {
 	dir := t.TempDir()

@@ -256,6 +256,20 @@ func (s *Store) Delete(id string) error {
 	return nil
 }
 
+// Leave says that nobody looks at a chat any more. One that is being answered goes on; the file of another is closed.
+func (s *Store) Leave(id string) {
+	s.mu.Lock()
+	t := s.open[id]
+	idle := t != nil && !t.answering()
+	if idle {
+		delete(s.open, id)
+	}
+	s.mu.Unlock()
+	if idle {
+		t.close()
+	}
+}
+
 // Close stops all answers and closes all files; what was written of an answer is kept, and marked as interrupted.
 func (s *Store) Close() {
 	s.mu.Lock()

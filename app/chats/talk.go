@@ -496,6 +496,12 @@ func (t *Talk) rename(title string) error {
 	return nil
 }
 
+func (t *Talk) answering() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.running != 0
+}
+
 // close stops the answer, waits for its end and closes the file.
 func (t *Talk) close() {
 	t.mu.Lock()

@@ -3,6 +3,7 @@ package ui
 import (
 	"io"
 	"os"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -39,6 +40,19 @@ func (c *chatWindow) attachFrom(name string, r io.ReadCloser) {
 			c.drawChips()
 		}
 	})
+}
+
+// pasteBytes is the longest text that is pasted into the box; a longer one becomes a file beside the question, because a box with very much
+// text is slow.
+const pasteBytes = 16 << 10
+
+// pasted takes a long text as a file.
+func (c *chatWindow) pasted(text string) bool {
+	if len(text) <= pasteBytes {
+		return false
+	}
+	c.attachFrom("pasted.txt", io.NopCloser(strings.NewReader(text)))
+	return true
 }
 
 // showError shows an error as a sentence.

@@ -92,6 +92,7 @@ func newChatWindow(u *UI) *chatWindow {
 			c.root.Refresh()
 		}
 	}
+	c.entry.paste = c.pasted
 	c.send = widget.NewButtonWithIcon("", theme.MailSendIcon(), c.sendOrStop)
 	c.send.Importance = widget.HighImportance
 	attach := widget.NewButtonWithIcon("", theme.MailAttachmentIcon(), c.pickFile)
@@ -227,6 +228,7 @@ func (c *chatWindow) open(id string) {
 func (c *chatWindow) attend(talk *chats.Talk) {
 	if c.leave != nil {
 		c.leave()
+		c.u.controls.Chats.Leave(c.view.ID)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.talk, c.leave, c.messages, c.limit = talk, cancel, nil, pageMessages

@@ -205,6 +205,13 @@ func TestAttaching(t *testing.T) {
 	}
 	c.attach(write("notes.txt", "a pond"))
 	st.until("the file", func() bool { return len(c.files) == 1 })
+	st.app.Clipboard().SetContent(strings.Repeat("a long text ", 2000))
+	c.entry.TypedShortcut(&fyne.ShortcutPaste{Clipboard: st.app.Clipboard()})
+	st.until("the paste", func() bool { return len(c.files) == 2 })
+	c.files = c.files[:1]
+	if c.entry.Text != "" {
+		t.Errorf("%d bytes were pasted into the box", len(c.entry.Text))
+	}
 	c.attach(write("cat.png", "\x89PNG\x00"))
 	st.until("the refusal", func() bool { return len(c.w.Canvas().Overlays().List()) == 1 })
 	if got := texts(c.w); !strings.Contains(got, "Cat.png cannot be attached: it is not a text file in UTF-8.") {

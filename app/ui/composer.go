@@ -17,6 +17,7 @@ type composer struct {
 	widget.Entry
 	send      func()
 	stop      func()
+	paste     func(text string) bool   // true: the text is taken care of
 	shortcut  func(fyne.Shortcut) bool // the window's; true: it was one
 	commanded bool                     // Return breaks the line
 	shift     bool
@@ -87,6 +88,9 @@ func (c *composer) TypedShortcut(s fyne.Shortcut) {
 		return
 	}
 	if c.shortcut != nil && c.shortcut(s) {
+		return
+	}
+	if p, ok := s.(*fyne.ShortcutPaste); ok && c.paste != nil && c.paste(p.Clipboard.Content()) {
 		return
 	}
 	c.Entry.TypedShortcut(s)
