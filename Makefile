@@ -8,7 +8,7 @@ GUI_CC := $(shell command -v clang-19 2>/dev/null)
 GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
 GUI_TAGS = -tags migrated_fynedo$(if $(filter Linux,$(shell uname -s)),$(comma)x11)
 
-.PHONY: help run test build gui bench bench-pull test-faults fuzz schemas masks clients load parity parity-mlx rehearsal screenshot icons test-app app metal-check test-gpu clean
+.PHONY: help run test build gui bench bench-pull test-faults fuzz schemas masks clients load parity parity-mlx rehearsal screenshot screenshots bench-ui icons test-app app metal-check test-gpu clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -67,8 +67,14 @@ parity-mlx: ## make the reference records again with mlx-lm on the CPU
 rehearsal: ## pull, kill, resume, verify, load and decode a made-up model of the full size: 25 GB of disk (ARGS="-dir DIR")
 	@CGO_ENABLED=0 $(GO) run ./scripts/rehearsal $(ARGS)
 
-screenshot: ## show the window under Xvfb and write build/pond.png
+screenshot: ## show the real app under Xvfb, ask it something, and write build/pond.png and build/pond-chat.png
 	@scripts/screenshot.sh
+
+screenshots: ## draw every window, light and dark, at one and two pixels a unit, into assets/screenshots
+	@scripts/screenshots.sh
+
+bench-ui: ## how long Fyne's thread is held while twenty goroutines publish states and an answer grows (DURATION=1m)
+	@POND_BENCH_UI=$(or $(DURATION),1m) CGO_ENABLED=0 $(GO) test ./app/ui -run TestTwentyPublishers -count 1 -v | grep -E "thread|FAIL|panic"
 
 icons: ## draw the icons of the menu bar again
 	@CGO_ENABLED=0 $(GO) run ./scripts/icons

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Shows Pond's window on a private screen with a private session bus, asks it a question, and writes build/pond.png. It uses a
-# settings folder of its own; MODEL picks another model than the built-in one.
+# Shows the real Pond on a private screen with a private session bus and folders of its own, opens the chat from the main window, asks a
+# question, and writes build/pond.png and build/pond-chat.png. What the software painter of make screenshots cannot show, OpenGL and the keyboard, is
+# seen here.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/install.sh gui
@@ -9,32 +10,43 @@ make --no-print-directory gui
 if [ -z "${POND_SCREEN:-}" ]; then
   home=$(mktemp -d)
   trap 'rm -rf "$home"' EXIT
-  mkdir -p "$home/config/pond" "$home/run"
+  mkdir -p "$home/config/pond" "$home/data" "$home/state" "$home/run"
   chmod 700 "$home/run"
-  printf '{"address": "127.0.0.1:%s", "model": "%s"}\n' "${PORT:-11899}" "${MODEL:-pond-demo}" >"$home/config/pond/settings.json"
-  export POND_SCREEN=1 LIBGL_ALWAYS_SOFTWARE=1 XDG_CONFIG_HOME="$home/config" XDG_RUNTIME_DIR="$home/run"
-  xvfb-run -a -s "-screen 0 900x760x24 +extension GLX" dbus-run-session -- "$0"
+  printf '{"port": %s, "model": "%s", "start_serving": true}\n' "${PORT:-11899}" "${MODEL:-pond-demo}" >"$home/config/pond/settings.json"
+  export POND_SCREEN=1 LIBGL_ALWAYS_SOFTWARE=1 XDG_CONFIG_HOME="$home/config" XDG_DATA_HOME="$home/data" XDG_STATE_HOME="$home/state" XDG_RUNTIME_DIR="$home/run"
+  xvfb-run -a -s "-screen 0 1100x820x24 +extension GLX" dbus-run-session -- "$0"
   exit
 fi
+
+# window NAME waits for a window and prints its id.
+window() {
+  for _ in $(seq 150); do
+    id=$(xdotool search --name "$1" 2>/dev/null | tail -n 1 || true)
+    [ -z "$id" ] || { echo "$id"; return; }
+    sleep 0.2
+  done
+  echo "no window $1 appeared; build/pond.log:" >&2
+  cat build/pond.log >&2
+  return 1
+}
 
 openbox >/dev/null 2>&1 &
 build/pond >build/pond.log 2>&1 &
 pond=$!
 trap 'kill "$pond" 2>/dev/null || true' EXIT
-window=""
-for _ in $(seq 100); do
-  window=$(xdotool search --name '^Pond$' 2>/dev/null | tail -n 1 || true)
-  [ -z "$window" ] || break
-  sleep 0.2
-done
-[ -n "$window" ] || { echo "no window appeared; build/pond.log:" >&2; cat build/pond.log >&2; exit 1; }
 sleep "${SETTLE:-4}"
-xdotool windowactivate --sync "$window" mousemove --window "$window" 200 310 click 1
-sleep 1
+build/pond # a second one shows the window of the first
+main=$(window '^Pond$')
+sleep 2
+import -window root build/pond.png
+xdotool windowactivate --sync "$main" mousemove --window "$main" 88 287 click 1
+chat=$(window 'Pond · Chat')
+sleep 2
+xdotool windowactivate --sync "$chat"
 xdotool type --delay 40 "Hello! Who are you?"
 xdotool key Return
 sleep "${ANSWER:-8}"
-import -window root build/pond.png
+import -window root build/pond-chat.png
 kill "$pond"
 wait "$pond" || { echo "pond ended with $?; build/pond.log:" >&2; cat build/pond.log >&2; exit 1; }
-echo "wrote build/pond.png"
+echo "wrote build/pond.png and build/pond-chat.png"

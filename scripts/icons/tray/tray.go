@@ -51,12 +51,12 @@ func ring(step int) string {
 	return text
 }
 
-// circle is a whole ring between two radii.
+// circle is a whole ring between two radii: two circles of opposite direction, because Fyne's renderer knows no even-odd rule.
 func circle(outer, inner float64) string {
-	one := func(r float64) string {
-		return fmt.Sprintf("M11 %.2f A%.1f %.1f 0 1 1 11 %.2f A%.1f %.1f 0 1 1 11 %.2f Z", 11-r, r, r, 11+r, r, r, 11-r)
+	one := func(r float64, sweep int) string {
+		return fmt.Sprintf("M11 %.2f A%.1f %.1f 0 1 %d 11 %.2f A%.1f %.1f 0 1 %d 11 %.2f Z", 11-r, r, r, sweep, 11+r, r, r, sweep, 11-r)
 	}
-	return fmt.Sprintf(`<path fill-rule="evenodd" d="%s %s" fill="#000000"/>`+"\n", one(outer), one(inner))
+	return fmt.Sprintf(`<path d="%s %s" fill="#000000"/>`+"\n", one(outer, 1), one(inner, 0))
 }
 
 // sector is the part of a ring between two radii, from one angle to another, clockwise from the top.
