@@ -23,7 +23,7 @@ const keyVariable = "POND_API_KEY"
 func newServe(s streams) *cobra.Command {
 	var engine engineFlags
 	var addr, key string
-	var hosts []string
+	var hosts, origins []string
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the OpenAI-compatible endpoint",
@@ -47,6 +47,7 @@ Exit codes: 2 a flag is wrong, 3 the model is not installed, 4 the model cannot 
 				config.Address = addr
 			}
 			config.AllowedHosts = append(config.AllowedHosts, hosts...)
+			config.AllowedOrigins = append(config.AllowedOrigins, origins...)
 			if given := cmp.Or(key, os.Getenv(keyVariable)); given != "" {
 				config.APIKey = given
 			}
@@ -57,6 +58,7 @@ Exit codes: 2 a flag is wrong, 3 the model is not installed, 4 the model cannot 
 	cmd.Flags().StringVar(&addr, "addr", "", "host:port to listen on (default: the one in the settings, else 127.0.0.1:11535); port 0 takes any free one")
 	cmd.Flags().StringVar(&key, "api-key", "", "key that clients must send (default: "+keyVariable+" from the environment, else the one in the settings; none is needed on this machine alone)")
 	cmd.Flags().StringSliceVar(&hosts, "allow-host", nil, "a name by which clients may call this endpoint besides localhost, such as my-mac.local (repeat or separate by commas)")
+	cmd.Flags().StringSliceVar(&origins, "allow-origin", nil, "a web page beyond this machine that may call this endpoint, such as https://chat.example (repeat or separate by commas)")
 	return cmd
 }
 

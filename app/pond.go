@@ -25,9 +25,11 @@ type Config struct {
 	Address       string // host:port
 	APIKey        string // empty: none is asked for
 	AllowedHosts  []string
-	Logger        *slog.Logger
-	OnLoad        func(done, total int64) // bytes of weights in memory, of how many; see inference.Options
-	Memory        func() memgate.Reading  // nil: the machine's
+	// AllowedOrigins are pages beyond this machine that may call the endpoint, as scheme://host[:port].
+	AllowedOrigins []string
+	Logger         *slog.Logger
+	OnLoad         func(done, total int64) // bytes of weights in memory, of how many; see inference.Options
+	Memory         func() memgate.Reading  // nil: the machine's
 }
 
 // OpenError says that a model was found and cannot be opened: damaged or foreign files, or options it was not made for.

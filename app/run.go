@@ -2,11 +2,14 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"strings"
 	"time"
 
 	"pond/inference"
+	"pond/inference/checkpoint/manifest"
 	"pond/inference/memgate"
 	"pond/server"
 )
@@ -17,7 +20,8 @@ var errRest = errors.New("the model rests")
 // serve is one run, from loading to closing. Between its stretches the model is let go, and the port is kept: see doze.
 func (p *Pond) serve(ctx context.Context, config Config) (err error) {
 	options := server.Options{
-		Addr: config.Address, APIKey: config.APIKey, AllowedHosts: config.AllowedHosts, Logger: config.Logger, Version: Version,
+		Addr: config.Address, APIKey: config.APIKey, AllowedHosts: config.AllowedHosts, AllowedOrigins: config.AllowedOrigins,
+		Logger: config.Logger, Version: Version, ModelHash: modelHash(config.Model.ID),
 	}
 	if err := server.Check(options); err != nil { // said now, not after 20 GB have been read
 		return addressError(err)
@@ -47,6 +51,21 @@ func (p *Pond) serve(ctx context.Context, config Config) (err error) {
 		}
 		p.tell(LoadStarted{Model: config.Model.ID, Address: port.address(), NeedsKey: config.APIKey != ""})
 	}
+}
+
+// modelHash names the content of a model that has a manifest, by the digests of its files; "" for one in a folder of the user's.
+func modelHash(id string) string {
+	for _, m := range manifest.All() {
+		if m.ID != id {
+			continue
+		}
+		h := sha256.New()
+		for _, f := range m.Files {
+			h.Write(f.SHA256[:])
+		}
+		return hex.EncodeToString(h.Sum(nil))
+	}
+	return ""
 }
 
 // stretch loads the model and serves until ctx is done, or, with errRest, until the model is to be let go.

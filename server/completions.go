@@ -39,6 +39,10 @@ func (s *Server) completion(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	echoes, err := s.echoes(c.Request().Context(), req) // before the answers, or it would wait for them
+	if err != nil {
+		return endOf(c.Request().Context(), err)
+	}
 	head := s.newEnvelope("cmpl-")
 	w, err := s.begin(c.Request().Context(), requestID(c), head.id, len(req.Prompts)*req.Choices, func(ctx context.Context, w *work, choice int) (*inference.Answer, error) {
 		prompt := req.Prompts[choice/req.Choices]
@@ -48,10 +52,6 @@ func (s *Server) completion(c echo.Context) error {
 		return err
 	}
 	defer w.end()
-	echoes, err := s.echoes(w.ctx, req)
-	if err != nil {
-		return endOf(w.ctx, err)
-	}
 	noteIgnored(c, req.Ignored)
 	if req.Stream {
 		return s.stream(c, w, func(out *eventStream) encoder {

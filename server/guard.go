@@ -114,7 +114,7 @@ func (g *guard) check(next echo.HandlerFunc) echo.HandlerFunc {
 				return refuse(http.StatusForbidden, "origin_not_allowed", "origin: got %q, want a page on loopback or one on the list of allowed origins", origins[0])
 			}
 			h.Set(echo.HeaderAccessControlAllowOrigin, origins[0])
-			h.Set(echo.HeaderAccessControlExposeHeaders, headerRequestID+", "+headerIgnored)
+			h.Set(echo.HeaderAccessControlExposeHeaders, headerRequestID+", Request-Id, "+headerIgnored+", Retry-After")
 			if r.Method == http.MethodOptions && r.Header.Get(echo.HeaderAccessControlRequestMethod) != "" {
 				return preflight(c)
 			}

@@ -128,7 +128,7 @@ func (r *responseStore) size() (count int, bytes int64) {
 
 func notStored(id, param string) error {
 	return &refusal{status: http.StatusNotFound, code: "response_not_found", param: param,
-		message: fmt.Sprintf("%s: got %q, which is not stored (any more): the last %d responses are kept, in memory, until Pond ends", param, id, maxStored)}
+		message: fmt.Sprintf("%s: got %q, which is not stored (any more): the last %d responses are kept, in memory, while the model stays loaded", param, id, maxStored)}
 }
 
 // sizeOf is about what a stored response costs.
