@@ -13,6 +13,7 @@ import (
 type Answer struct {
 	ctx  context.Context
 	stop atomic.Bool // StopThinking was called and the worker has not seen it
+	loop atomic.Bool // the text goes round in circles
 
 	mu      sync.Mutex // protects what follows
 	ready   chan struct{}
@@ -65,6 +66,10 @@ func (a *Answer) matched(stop string) {
 	a.result.StopText = stop
 	a.mu.Unlock()
 }
+
+// Repeating reports whether the answer goes round in circles just now: the same passage four times over. Nothing is done about it; a
+// user can be offered to stop, or to have the answer now.
+func (a *Answer) Repeating() bool { return a.loop.Load() }
 
 // Next waits for more of the answer and returns all there is, joined. It returns false when the answer has ended, with Err, and at once
 // when the request's context has.

@@ -144,6 +144,23 @@ func TestNextTurnAfterClosedThinking(t *testing.T) {
 	}
 }
 
+// Case 32: a loop is noticed, and nothing but noticed.
+func TestRepeatingIsOfferedNotEdited(t *testing.T) {
+	e := openTiny(t, Options{})
+	p := &sample.Params{Bias: map[int32]float64{'a': 100}}
+	a, err := e.Chat(context.Background(), ChatRequest{Conversation: user("say a"), Generation: Generation{MaxTokens: 200, Sampling: p}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := a.Wait()
+	if err != nil || !a.Repeating() || r.Usage.CompletionTokens != 200 || strings.Count(r.Answer.Reasoning, "a") != 200 {
+		t.Errorf("got repeating %v, %d tokens, %q, %v; want 200 of a, told of", a.Repeating(), r.Usage.CompletionTokens, r.Answer.Reasoning, err)
+	}
+	if p.Bias = nil; ask(t, e, user("say more"), Generation{MaxTokens: 5, Sampling: seeded(1)}).Answer.Reasoning == "" {
+		t.Error("got nothing from another answer")
+	}
+}
+
 func TestDropSnapshots(t *testing.T) {
 	e := openTiny(t, Options{})
 	c := user("a question about ponds")

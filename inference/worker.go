@@ -301,6 +301,7 @@ type writer struct {
 	reasoning bool
 	calls     bool
 	stopped   bool
+	repeats   sample.Repeats
 }
 
 // token adds one token; it reports that a stop text was reached.
@@ -314,6 +315,7 @@ func (w *writer) token(c sample.Choice) (stopped bool) {
 	if w.reasoning {
 		w.job.usage.ReasoningTokens++
 	}
+	w.job.answer.loop.Store(w.repeats.Accept(c.ID))
 	w.job.answer.add(u)
 	return w.stopped
 }
