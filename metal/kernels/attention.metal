@@ -178,7 +178,7 @@ static inline void block_scores(threadgroup float* weights, thread const float (
 // attn_combine: o [H, HD] = (Σ w·acc / Σ w·sum) ⊙ sigmoid(gate), w = exp(max − largest max) of each block. One threadgroup a head, four
 // threads a dim: part j adds the blocks j, j+4, ... in order, then the four parts are added in order, whatever the number
 // of blocks. Each simdgroup makes the weights' sum for itself.
-kernel void attn_combine(device const float* acc [[buffer(0)]], device const float* stats [[buffer(1)]], device const float* qkv [[buffer(2)]],
+[[kernel, max_total_threads_per_threadgroup(1024)]] void attn_combine(device const float* acc [[buffer(0)]], device const float* stats [[buffer(1)]], device const float* qkv [[buffer(2)]],
                          device const uint* step [[buffer(3)]], device float* o [[buffer(4)]], constant AttentionParams& p [[buffer(5)]], THREAD_1D) {
     threadgroup float parts[1024];
     const uint HD = p.HD, h = tg, n = ceil_div(step[0] + 1, ATTN_BLOCK), d = tid % HD, part = tid / HD;

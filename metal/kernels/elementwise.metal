@@ -60,7 +60,7 @@ kernel void silu_mul(device const float* gu [[buffer(0)]], device float* act [[b
 
 // argmax: choice[0] = the index of the largest of N logits, the lowest on a tie. One threadgroup; each thread walks its share in
 // ascending order, so that only a larger value displaces an earlier one.
-kernel void argmax(device const float* logits [[buffer(0)]], device uint* choice [[buffer(1)]], constant ArgmaxParams& p [[buffer(2)]], THREAD_1D) {
+[[kernel, max_total_threads_per_threadgroup(1024)]] void argmax(device const float* logits [[buffer(0)]], device uint* choice [[buffer(1)]], constant ArgmaxParams& p [[buffer(2)]], THREAD_1D) {
     threadgroup float best[32];
     threadgroup uint index[32];
     const uint N = p.N, quads = N / 4;

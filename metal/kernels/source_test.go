@@ -68,7 +68,7 @@ func TestSignaturesAreTheSame(t *testing.T) {
 		}
 		if start[4] >= 0 { // a number of threads that the compiler may count on
 			if got, want := text[start[4]:start[5]], fmt.Sprint(k.Grid(params[k.Name], 1).Threads[0]); got != want {
-				t.Errorf("%s: compiled for %s threads, launched with %s", k.Name, got, want)
+				t.Errorf("%s: compiled for %s threads, launched with %s at the real shape", k.Name, got, want)
 			}
 		}
 		rest := text[start[1]:]
