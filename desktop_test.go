@@ -245,6 +245,65 @@ func TestApp(t *testing.T) {
 	}
 }
 
+// windows are the names of the windows that can be seen.
+func (s screen) windows(t *testing.T) []string {
+	t.Helper()
+	if _, err := exec.LookPath("xdotool"); err != nil {
+		t.Skip("xdotool is not installed")
+	}
+	cmd := exec.Command("xdotool", "search", "--onlyvisible", "--name", "Pond", "getwindowname", "%@")
+	cmd.Env = s.env
+	out, err := cmd.Output()
+	if err != nil {
+		return nil // none is found
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+// TestAppWindows: the first run opens a window by itself, later ones do not; where nothing shows the icon a window is the way in, and so is a
+// second launch.
+func TestAppWindows(t *testing.T) {
+	binary, s := needsScreen(t)
+	seen := func(t *testing.T, what string) {
+		t.Helper()
+		for deadline := time.Now().Add(patience); len(s.windows(t)) == 0; time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("no window came: " + what)
+			}
+		}
+	}
+	quit := func(t *testing.T, app *launched) {
+		t.Helper()
+		if err := app.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		app.wait(t)
+		app.gone(t)
+	}
+	// No tray: nobody owns the watcher's name.
+	app := launch(t, binary, s)
+	seen(t, "the first run")
+	quit(t, app)
+	app = launch(t, binary, s)
+	seen(t, "there is no tray")
+	quit(t, app)
+
+	w := newWatcher(t, s.bus)
+	if err := os.WriteFile(filepath.Join(s.dir("XDG_CONFIG_HOME"), "pond", "settings.json"), []byte(`{"model":"pond-demo"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	app = launch(t, binary, s)
+	w.item(t).menu(t, func(m trayMenu) bool { return m.first() == "Start" })
+	time.Sleep(5 * time.Second) // longer than the app waits for its icon
+	if got := s.windows(t); len(got) > 0 {
+		t.Errorf("an app with an icon opened %v by itself", got)
+	}
+	second := launch(t, binary, s)
+	second.wait(t)
+	seen(t, "a second launch")
+	quit(t, app)
+}
+
 // ask asks the endpoint one question.
 func ask(t *testing.T, base string) {
 	t.Helper()

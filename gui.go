@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"time"
 
 	"fyne.io/fyne/v2"
 	fyneapp "fyne.io/fyne/v2/app"
@@ -112,6 +113,19 @@ func (d *desk) do(action app.Action) {
 // show brings a window to the front. Only what a user did leads here: a window that takes the focus by itself is rude.
 func (d *desk) show(window app.Action) { d.ui.Open(window) }
 
+// iconPatience is how long the menu bar may take to show the icon.
+const iconPatience = 3 * time.Second
+
+// findIcon shows a window where the icon is not to be seen: behind the notch, switched off in the system's settings, put away by an organizer of
+// the menu bar, or on a desktop without a tray. Without it there would be no way in.
+func (d *desk) findIcon() {
+	d.ui.Post(func() {
+		if app.IconHidden() {
+			d.ui.Open(app.OpenWindow)
+		}
+	})
+}
+
 // run shows Pond until the user quits.
 func (d *desk) run(shows <-chan struct{}) error {
 	d.drawTray(d.pond.State())
@@ -120,8 +134,13 @@ func (d *desk) run(shows <-chan struct{}) error {
 		if d.pond.Settings().StartServing && d.pond.State().Ready {
 			d.pond.Do(d.ctx, app.Start)
 		}
-		if welcome := d.pond.State().Phase != app.Stopped || d.tray == nil; welcome {
+		switch {
+		case d.pond.FirstRun():
+			d.show(app.OpenWelcome)
+		case d.tray == nil || d.pond.State().Phase != app.Stopped:
 			d.show(app.OpenWindow)
+		default:
+			time.AfterFunc(iconPatience, d.findIcon)
 		}
 	})
 	d.fyne.Settings().AddListener(func(fyne.Settings) { // dark or light
@@ -136,7 +155,14 @@ func (d *desk) run(shows <-chan struct{}) error {
 		}()
 	}
 	watch(func() {
-		d.pond.Watch(d.ctx, func(s app.State) { d.ui.Publish(s); d.ui.Post(func() { d.drawIcon(s) }) })
+		last := assets.Tray("")
+		d.pond.Watch(d.ctx, func(s app.State) {
+			d.ui.Publish(s)
+			if kind := trayIcon(s); kind != last { // an open menu holds Fyne's thread: nothing is piled up before it
+				last = kind
+				d.ui.Post(func() { d.drawIcon(s) })
+			}
+		})
 	})
 	watch(func() { d.pond.WatchMenu(d.ctx, func(s app.State) { d.ui.Post(func() { d.drawMenu(s) }) }) })
 	watch(func() { d.pond.Attend(d.ctx) })

@@ -24,6 +24,44 @@ func Activate() {
 	nsApplicationActivate(nsApplicationShared(class("NSApplication")), true)
 }
 
+// IconHidden reports whether Pond's icon is on no screen: AppKit keeps the window of an icon that it hides, and moves it off all of them. It asks
+// AppKit, so it is for the main thread. An icon whose window cannot be found is taken for a visible one.
+func IconHidden() bool {
+	windows := nsApplicationWindows(nsApplicationShared(class("NSApplication")))
+	for i := range nsArrayCount(windows) {
+		w := nsArrayAt(windows, i)
+		if nsStringText(nsObjectClassName(w)) == "NSStatusBarWindow" {
+			return nsWindowScreen(w) == 0
+		}
+	}
+	return false
+}
+
+// https://developer.apple.com/documentation/appkit/nsapplication/windows
+func nsApplicationWindows(app objc.ID) objc.ID {
+	return objc.Send[objc.ID](app, objc.RegisterName("windows"))
+}
+
+// https://developer.apple.com/documentation/foundation/nsarray/count
+func nsArrayCount(a objc.ID) uint {
+	return objc.Send[uint](a, objc.RegisterName("count"))
+}
+
+// https://developer.apple.com/documentation/foundation/nsarray/object(at:)
+func nsArrayAt(a objc.ID, i uint) objc.ID {
+	return objc.Send[objc.ID](a, objc.RegisterName("objectAtIndex:"), i)
+}
+
+// https://developer.apple.com/documentation/objectivec/nsobject-swift.class/classname
+func nsObjectClassName(o objc.ID) objc.ID {
+	return objc.Send[objc.ID](o, objc.RegisterName("className"))
+}
+
+// https://developer.apple.com/documentation/appkit/nswindow/screen
+func nsWindowScreen(w objc.ID) objc.ID {
+	return objc.Send[objc.ID](w, objc.RegisterName("screen"))
+}
+
 func class(name string) objc.ID { return objc.ID(objc.GetClass(name)) }
 
 // https://developer.apple.com/documentation/appkit/nsapplication/shared

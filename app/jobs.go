@@ -229,6 +229,9 @@ func (p *Pond) begin(kind JobKind, do func(context.Context, store.Store, manifes
 		if err == nil && kind != RemoveJob && p.State().Ready {
 			p.notify("Pond is ready", m.ID+" is on the disk, every byte verified")
 		}
+		if err != nil {
+			p.notify("Pond could not finish", advise(err).Error())
+		}
 	}()
 	return nil
 }

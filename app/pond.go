@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -129,6 +131,7 @@ type Pond struct {
 	job      *running           // what is done to the model's files; nil: nothing
 	release  context.CancelFunc // ends the wait of a pause; nil: there is none
 	closed   bool
+	first    bool // nobody has chosen anything yet
 }
 
 // New makes a stopped Pond that runs one configuration.
@@ -149,9 +152,24 @@ func Open(h Home) (*Pond, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pond{home: &h, settings: chosen, changed: make(chan struct{})}
+	_, err = os.Stat(h.Paths.File)
+	p := &Pond{home: &h, settings: chosen, changed: make(chan struct{}), first: errors.Is(err, fs.ErrNotExist)}
 	p.Look()
 	return p, nil
+}
+
+// FirstRun reports, once in the life of a user's settings, that Pond was never opened before.
+func (p *Pond) FirstRun() bool {
+	p.mu.Lock()
+	first, chosen := p.first, p.settings
+	p.first = false
+	p.mu.Unlock()
+	if first {
+		if err := chosen.Save(p.home.Paths.File); err != nil { // it will be the first run again
+			p.log("the settings cannot be saved", "error", err)
+		}
+	}
+	return first
 }
 
 // State is the present snapshot.
@@ -223,19 +241,28 @@ func (p *Pond) start(ctx context.Context, anyway bool) error {
 		err = nil // asked to end while loading
 	}
 	cancel()
+	p.ended(err)
+	p.Look() // what was chosen meanwhile counts from now on
+	close(done)
+	return err
+}
+
+// ended notes how a run ended.
+func (p *Pond) ended(err error) {
+	if err != nil {
+		if l := p.logger(); l != nil {
+			l.Error("the run ended", "error", err)
+		}
+		p.notify("Pond stopped", err.Error())
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cancel = nil
 	if err != nil {
-		if l := config.Logger; l != nil {
-			l.Error("the run ended", "error", err)
-		}
 		p.happen(Failure{err})
 	} else {
 		p.happen(Halted{})
 	}
-	close(done)
-	return err
 }
 
 // configure is the configuration of the next run.

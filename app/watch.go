@@ -20,6 +20,7 @@ type watch struct {
 	letGo  func()
 
 	awake    func() // lets the machine sleep again; nil while it may
+	sleepy   bool   // the machine cannot be held awake
 	level    memgate.Pressure
 	critical time.Time // since when the pressure is critical
 
@@ -85,11 +86,12 @@ func (w *watch) keepAwake(busy bool) {
 		return
 	}
 	switch {
-	case busy && w.awake == nil:
+	case busy && w.awake == nil && !w.sleepy:
 		release, err := w.pond.home.System.KeepAwake("Pond is answering")
 		if err != nil {
 			w.pond.log("the machine may fall asleep during the answer", "error", err)
-			release = func() {}
+			w.sleepy = true // told once
+			return
 		}
 		w.awake = release
 	case !busy && w.awake != nil:
