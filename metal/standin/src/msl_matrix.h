@@ -14,35 +14,56 @@ struct msl_place { int row, col; };
 MSL_INLINE msl_place msl_place_of(int lane) { int q = lane >> 2; return {(q & 4) + (lane >> 1 & 3), (q & 2) * 2 + (lane & 1) * 2}; }
 MSL_INLINE int msl_lane_of(int row, int col) { return (row & 4) << 2 | (row & 3) << 1 | (col & 4) << 1 | (col >> 1 & 1); }
 
-MSL_SILENT inline void msl_release(msl::Matrix* m) {
+// The way of the 31 lanes that only take a result is a dozen instructions where all of it is inlined. With access hooks nothing goes this way.
+#if MSL_CHECKED
+#define MSL_HOT MSL_SILENT inline
+#else
+#define MSL_HOT inline __attribute__((always_inline))
+#endif
+#if MSL_CHECKED
+#define MSL_ACCESS inline
+#else
+#define MSL_ACCESS inline __attribute__((always_inline))
+#endif
+#define MSL_COLD MSL_SILENT __attribute__((noinline, cold))
+
+MSL_HOT void msl_release(msl::Matrix* m) {
   if (m && --m->references == 0) {
     m->next = msl::context->freeMatrices;
     msl::context->freeMatrices = m;
   }
 }
+// The first lane at an operation takes a matrix for its result and notes it for the others.
+MSL_SILENT __attribute__((noinline)) inline msl::Matrix* msl_first(msl::Journal& j, int site, msl::Where line) {
+  msl::Context* c = msl::context;
+  if (!j.whole) msl::stop(line, "simdgroup_matrix operation without all 32 lanes of a simdgroup");
+  msl::Matrix* m = c->freeMatrices;
+  if (!m) m = msl::moreMatrices();
+  c->freeMatrices = m->next;
+  m->references = 32;
+  auto& op = j.ops[j.count++ % msl::MSL_JOURNAL];
+  op.value = m;
+  op.site = site;
+  c->matrixOps++;
+  return m;
+}
+MSL_COLD inline void msl_wait_for_all(msl::Where line) { msl::done(msl::meet(0, 0, msl::siteOf({0, ""}, msl::OP_GATHER), line.file)); }
 // The next operation of this simdgroup: f(Matrix*) computes it if this lane is the first. The caller owns one reference.
-template <class F> MSL_SILENT inline msl::Matrix* msl_step(msl::Where line, msl::Operation kind, F f) {
+template <class F> MSL_HOT msl::Matrix* msl_step(msl::Where line, msl::Operation kind, F f) {
   const int site = msl::siteOf(line, kind);
   msl::Context* c = msl::context;
   msl::Journal& j = c->journals[c->lane->simdgroup];
   const int lane = c->lane->lane;
-  if (j.lane[lane] % msl::MSL_JOURNAL == msl::MSL_JOURNAL - 1) msl::done(msl::meet(0, 0, msl::siteOf({0, ""}, msl::OP_GATHER), line.file));
-  const uint32_t n = j.lane[lane]++;
-  auto& op = j.ops[n % msl::MSL_JOURNAL];
-  if (n == j.count) {
-    if (!j.whole) msl::stop(line, "simdgroup_matrix operation without all 32 lanes of a simdgroup");
-    msl::Matrix* m = c->freeMatrices;
-    if (!m) m = msl::moreMatrices();
-    c->freeMatrices = m->next;
-    m->references = 32;
-    op.value = m;
-    op.site = site;
-    j.count++;
-    c->matrixOps++;
+  const uint32_t n = j.lane[lane];
+  if (__builtin_expect(n % msl::MSL_JOURNAL == msl::MSL_JOURNAL - 1, 0)) msl_wait_for_all(line);
+  j.lane[lane] = n + 1;
+  if (__builtin_expect(n == j.count, 0)) {
+    msl::Matrix* m = msl_first(j, site, line);
     f(m);
-  } else if (op.site != site) {
-    msl::stop(line, "lanes of a simdgroup do different simdgroup_matrix operations");
+    return m;
   }
+  auto& op = j.ops[n % msl::MSL_JOURNAL];
+  if (__builtin_expect(op.site != site, 0)) msl::stop(line, "lanes of a simdgroup do different simdgroup_matrix operations");
   return op.value;
 }
 
@@ -52,7 +73,7 @@ template <class T, int Rows = 8, int Cols = 8> struct simdgroup_matrix {
   typedef vec<T, 2> storage_type;
   mutable msl::Matrix* shared = nullptr; // the value, or null: this lane's elements are in own
   mutable storage_type own;
-  MSL_SILENT simdgroup_matrix() { memset((void*)&own, 0xff, sizeof own); } // NaN until it is loaded
+  MSL_HOT simdgroup_matrix() { memset((void*)&own, 0xff, sizeof own); } // NaN until it is loaded
   MSL_SILENT simdgroup_matrix(const simdgroup_matrix& m) : shared(m.shared), own(m.own) { if (shared) shared->references++; }
   MSL_SILENT simdgroup_matrix& operator=(const simdgroup_matrix& m) {
     if (m.shared) m.shared->references++;
@@ -61,9 +82,9 @@ template <class T, int Rows = 8, int Cols = 8> struct simdgroup_matrix {
     own = m.own;
     return *this;
   }
-  MSL_SILENT ~simdgroup_matrix() { msl_release(shared); }
+  MSL_HOT ~simdgroup_matrix() { msl_release(shared); }
   explicit simdgroup_matrix(T diagonal, MSL_LINE);
-  MSL_SILENT void set(msl::Matrix* m) { msl_release(shared); shared = m; }
+  MSL_HOT void set(msl::Matrix* m) { msl_release(shared); shared = m; }
   MSL_SILENT void settle() const {
     if (!shared) return;
     const msl_place p = msl_place_of(msl_lane());
@@ -79,8 +100,8 @@ typedef simdgroup_matrix<half, 8, 8> simdgroup_half8x8;
 typedef simdgroup_matrix<bfloat, 8, 8> simdgroup_bfloat8x8;
 
 // All 64 elements, for an operation. Every lane comes by here, so that elements of single lanes are gathered.
-template <class T> MSL_SILENT inline const float* msl_whole(const simdgroup_matrix<T>& m, msl::Where line) {
-  if (!m.shared) {
+template <class T> MSL_COLD const float* msl_gather(const simdgroup_matrix<T>& m, msl::Where line) {
+  {
     float v[2] = {float(m.own.d[0]), float(m.own.d[1])};
     msl::Exchange* x = msl_meet(v, line, msl::OP_GATHER);
     if (x->active != ~0u) msl::stop(line, "simdgroup_matrix operation without all 32 lanes of a simdgroup");
@@ -94,6 +115,7 @@ template <class T> MSL_SILENT inline const float* msl_whole(const simdgroup_matr
   }
   return m.shared->e;
 }
+template <class T> MSL_HOT const float* msl_whole(const simdgroup_matrix<T>& m, msl::Where line) { return __builtin_expect(m.shared != nullptr, 1) ? m.shared->e : msl_gather(m, line); }
 template <class T, class F> MSL_SILENT inline void msl_fill(simdgroup_matrix<T>& m, msl::Where line, F f) { // f(row, col)
   if (MSL_CHECKED) {
     const msl_place p = msl_place_of(msl_lane());
@@ -109,7 +131,16 @@ template <class T, int R = 8, int C = 8> inline simdgroup_matrix<T, R, C> make_f
   return m;
 }
 
-template <class T, class U> inline void simdgroup_load(simdgroup_matrix<T>& m, const U* p, ulong stride = 8, ulong2 origin = ulong2(0), bool transposed = false, MSL_LINE) {
+template <class U> __attribute__((noinline)) void msl_read(float* e, const U* p, ulong down, ulong right) {
+  if (right == 1) {
+    for (int i = 0; i < 8; i++)
+      for (int j = 0; j < 8; j++) e[i * 8 + j] = float(p[ulong(i) * down + j]);
+  } else {
+    for (int j = 0; j < 8; j++)
+      for (int i = 0; i < 8; i++) e[i * 8 + j] = float(p[ulong(i) * down + ulong(j) * right]);
+  }
+}
+template <class T, class U> MSL_ACCESS void simdgroup_load(simdgroup_matrix<T>& m, const U* p, ulong stride = 8, ulong2 origin = ulong2(0), bool transposed = false, MSL_LINE) {
   static_assert(is_same_v<T, remove_cv_t<U>>, "simdgroup_load: the matrix and the memory have different element types");
   p += origin.y * stride + origin.x;
   const ulong down = transposed ? 1 : stride, right = transposed ? stride : 1;
@@ -119,7 +150,7 @@ template <class T, class U> inline void simdgroup_load(simdgroup_matrix<T>& m, c
     msl::done(msl::meet(0, 0, msl::siteOf(line, msl::OP_LOAD), line.file));
     return;
   }
-  m.set(msl_step(line, msl::OP_LOAD, [&](msl::Matrix* d) { for (int i = 0; i < 64; i++) d->e[i] = float(p[ulong(i / 8) * down + ulong(i % 8) * right]); }));
+  m.set(msl_step(line, msl::OP_LOAD, [&](msl::Matrix* d) { msl_read(d->e, p, down, right); }));
 }
 template <class T, class U> inline void simdgroup_store(const simdgroup_matrix<T>& m, U* p, ulong stride = 8, ulong2 origin = ulong2(0), bool transposed = false, MSL_LINE) {
   static_assert(is_same_v<T, U>, "simdgroup_store: the matrix and the memory have different element types");
@@ -136,7 +167,7 @@ template <class T, class U> inline void simdgroup_store(const simdgroup_matrix<T
   msl_release(msl_step(line, msl::OP_STORE, [&](msl::Matrix*) { for (int i = 0; i < 64; i++) p[ulong(i / 8) * down + ulong(i % 8) * right] = T(e[i]); }));
 }
 template <class D, class A, class B, class C>
-MSL_SILENT inline void simdgroup_multiply_accumulate(simdgroup_matrix<D>& d, const simdgroup_matrix<A>& a, const simdgroup_matrix<B>& b, const simdgroup_matrix<C>& c, MSL_LINE) {
+MSL_HOT void simdgroup_multiply_accumulate(simdgroup_matrix<D>& d, const simdgroup_matrix<A>& a, const simdgroup_matrix<B>& b, const simdgroup_matrix<C>& c, MSL_LINE) {
   if (MSL_CHECKED) {
     float v[4] = {float(a.own.d[0]), float(a.own.d[1]), float(b.own.d[0]), float(b.own.d[1])};
     msl::Exchange* x = msl_meet(v, line, msl::OP_MULTIPLY);
