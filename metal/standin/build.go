@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // ErrNoCompiler says that no C++ compiler was found. Tests skip on it.
@@ -99,9 +100,13 @@ func build(dir string) (string, error) {
 // objcNames lists the sources, sorted.
 func objcNames() ([]string, error) { return fs.Glob(objcSources, "src/*") }
 
-// once makes the file at path by way of a folder beside it, if it is not there. Processes that come at the same time wait for the first.
+// keepUnused is how long the cache keeps what nobody asks for.
+const keepUnused = 30 * 24 * time.Hour
+
+// once makes the file or folder at path by way of a folder beside it, if it is not there; produce leaves it there as out.so. Processes that come at the
+// same time wait for the first. What nobody has asked for in keepUnused goes when something is made.
 func once(path string, produce func(tmp string) error) error {
-	if _, err := os.Stat(path); err == nil {
+	if found(path) {
 		return nil
 	}
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o644)
@@ -112,10 +117,13 @@ func once(path string, produce func(tmp string) error) error {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("stand-in: lock %s: %w", lock.Name(), err)
 	}
-	if _, err := os.Stat(path); err == nil {
+	// Whoever waits for this lock finds the file afterwards, or makes it once more after a failure: the lock's name may go.
+	defer os.Remove(lock.Name())
+	if found(path) {
 		return nil
 	}
-	tmp, err := os.MkdirTemp(filepath.Dir(path), "build-")
+	dir := filepath.Dir(path)
+	tmp, err := os.MkdirTemp(dir, "build-")
 	if err != nil {
 		return fmt.Errorf("stand-in: %w", err)
 	}
@@ -125,6 +133,36 @@ func once(path string, produce func(tmp string) error) error {
 	}
 	if err := os.Rename(filepath.Join(tmp, "out.so"), path); err != nil {
 		return fmt.Errorf("stand-in: %w", err)
+	}
+	return prune(dir, time.Now().Add(-keepUnused))
+}
+
+// found says whether the cache has path, and marks it as used today.
+func found(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	if now := time.Now(); now.Sub(info.ModTime()) > 24*time.Hour {
+		_ = os.Chtimes(path, now, now) // a cache that cannot be written still serves
+	}
+	return true
+}
+
+// prune removes what was last used before the time.
+func prune(dir string, before time.Time) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("stand-in: cache folder: %w", err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.ModTime().Before(before) {
+			continue // another process was faster, or it is in use
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return fmt.Errorf("stand-in: cache folder: %w", err)
+		}
 	}
 	return nil
 }

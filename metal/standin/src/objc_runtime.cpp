@@ -109,6 +109,8 @@ void record(const char* kind, const std::string& what) {
   Runtime& r = rt();
   std::string line = std::string(kind) + "\t" + what;
   std::lock_guard g(r.reportsMu);
+  constexpr size_t most = 1000;  // a program that goes on regardless must not fill the memory
+  if (r.reports.size() >= most && !r.seen.contains(line)) line = "more\tfurther reports that were not kept";
   auto [it, fresh] = r.seen.try_emplace(line, r.reports.size());
   if (fresh) r.reports.emplace_back(line, 1);
   else r.reports[it->second].second++;
