@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"pond/inference/memgate"
+	"pond/inference/tinymodel"
 	"pond/metal/gpu"
 	"pond/metal/standin"
 )
@@ -101,6 +103,27 @@ func TestAFailedGPUCostsOneRequest(t *testing.T) {
 	}
 	if got := ask(t, e, user("hello"), g); got.Answer.Content != want.Answer.Content {
 		t.Errorf("after the failure: got %q, want %q", got.Answer.Content, want.Answer.Content)
+	}
+}
+
+// The stand-in copies weights into ordinary memory, which cannot be evicted: the memory gate has to count them.
+func TestStandinHoldsItsWeights(t *testing.T) {
+	gen, err := tinymodel.Generate(tinymodel.Tiny)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := gen.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	for x, want := range map[Executor]memgate.Placement{Host: memgate.Mapped, Auto: memgate.Mapped, Standin: memgate.Held} {
+		n, err := MemoryNeed(Options{Model: FromDir(dir), Executor: x})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.Placement != want {
+			t.Errorf("%s: got placement %v, want %v", x, n.Placement, want)
+		}
 	}
 }
 

@@ -33,6 +33,21 @@ tests ./inference/qwen36 -run TestGPU
 step "the engine"
 tests ./inference -run 'Standin|OneOwner|FailedGPU'
 
+step "pond serve answers"
+tmp=$(mktemp -d)
+trap 'kill "$server" 2>/dev/null || true; rm -rf "$tmp"' EXIT
+go build -o "$tmp/pond" .
+port=$((20000 + RANDOM % 20000))
+"$tmp/pond" serve --executor standin --model pond-demo --addr "127.0.0.1:$port" >"$tmp/serve.log" 2>&1 &
+server=$!
+for _ in $(seq 120); do curl -sf "http://127.0.0.1:$port/health" >/dev/null && break; sleep 0.5; done
+answer=$(curl -sf -H 'Content-Type: application/json' "http://127.0.0.1:$port/v1/chat/completions" \
+  -d '{"model":"pond-demo","messages":[{"role":"user","content":"Hello, who are you?"}],"temperature":0,"max_tokens":60}')
+echo "$answer" | grep -q "demo model" || { echo "got: $answer"; cat "$tmp/serve.log"; exit 1; }
+echo "$answer" | grep -o '"timings":{[^}]*}'
+kill -INT "$server"
+wait "$server" # an end with leaks or misuse is an error
+
 missing=
 for tool in qemu-aarch64 clang++-19 aarch64-linux-gnu-ld; do command -v "$tool" >/dev/null || missing="$missing $tool"; done
 [ -d /usr/aarch64-linux-gnu/lib ] || missing="$missing libc6-dev-arm64-cross"
