@@ -229,3 +229,20 @@ func TestOneCallEndsTheAnswer(t *testing.T) {
 		t.Errorf("got %+v, want the first call alone", got)
 	}
 }
+
+// What is written for the model when its thinking is closed reads back as history token by token, so the next turn goes on from it.
+func TestClosedThinkingIsReused(t *testing.T) {
+	e := openDemo(t)
+	c := user("What is a pond?")
+	c.PreserveThinking = true
+	first := ask(t, e, c, Generation{MaxTokens: 100, ThinkingBudget: 6, Sampling: &sample.Params{}})
+	if !strings.Contains(first.Answer.Reasoning, strings.TrimSpace(closingSentence)) || first.Answer.Content == "" {
+		t.Fatalf("got %+v, want thinking that was closed and an answer", first.Answer)
+	}
+	c.Messages = append(c.Messages, first.Answer.Message())
+	c.Messages = append(c.Messages, user("And a lake?").Messages...)
+	second := ask(t, e, c, Generation{MaxTokens: 1, Sampling: &sample.Params{}})
+	if want := first.Usage.PromptTokens + first.Usage.CompletionTokens - 2; second.Usage.CachedTokens < want {
+		t.Errorf("got %d tokens reused, want %d: the first prompt of %d and its answer of %d", second.Usage.CachedTokens, want, first.Usage.PromptTokens, first.Usage.CompletionTokens)
+	}
+}

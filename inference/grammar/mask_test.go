@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"pond/inference/sample"
 )
 
 // made is a vocabulary of a given size in the likeness of a real one: every byte, words in several scripts with and without a space,
@@ -197,6 +199,27 @@ func TestMaskCost(t *testing.T) {
 			slices.Sort(took)
 			t.Logf("%.40s…: compiled in %v; %s 2000 masks: median %v, p99 %v, most %v", schema, compiled, round, took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
 		}
+	}
+	// What the sampler takes longer for a mask: a copy of the logits and a pass over it.
+	s, err := sample.New(sample.Params{}, v.size, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logits := make([]float32, v.size)
+	for name, mask := range map[string][]uint64{"no mask": nil, "a mask of a string": v.allPlain, "a mask of one token": make([]uint64, len(v.allPlain))} {
+		if mask != nil {
+			set(mask, 5)
+		}
+		var took []time.Duration
+		for pos := range 200 {
+			start := time.Now()
+			if _, err := s.NextAmong(logits, mask, pos, -1); err != nil {
+				t.Fatal(err)
+			}
+			took = append(took, time.Since(start))
+		}
+		slices.Sort(took)
+		t.Logf("choosing with %s: median %v, p99 %v", name, took[100], took[197])
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/bits"
+	"slices"
 )
 
 // Sampler is one request's state. It belongs to one goroutine.
@@ -173,7 +175,12 @@ func (s *Sampler) adjust(logits []float32, allowed []uint64) []float32 {
 	if len(s.seen) == 0 && len(s.generated) == 0 && len(s.params.Bias) == 0 && allowed == nil {
 		return logits
 	}
-	s.adjusted = append(s.adjusted[:0], logits...)
+	if allowed == nil {
+		s.adjusted = append(s.adjusted[:0], logits...)
+	} else {
+		s.adjusted = slices.Grow(s.adjusted[:0], len(logits))[:len(logits)]
+		copyAllowed(s.adjusted, logits, allowed)
+	}
 	out := s.adjusted
 	for id := range s.seen {
 		x := float64(out[id])
@@ -194,24 +201,28 @@ func (s *Sampler) adjust(logits []float32, allowed []uint64) []float32 {
 	for id, b := range s.params.Bias {
 		out[id] += float32(b)
 	}
-	if allowed != nil {
-		ban(out, allowed)
-	}
 	return out
 }
 
-// ban sets the logits of all tokens outside of allowed to -Inf.
-func ban(logits []float32, allowed []uint64) {
+// copyAllowed copies the logits of allowed tokens; the others' are -Inf, which stays what it is under every penalty and bias.
+func copyAllowed(to, logits []float32, allowed []uint64) {
 	never := float32(math.Inf(-1))
 	for first := 0; first < len(logits); first += 64 {
-		word := allowed[first/64]
-		if word == math.MaxUint64 {
-			continue
-		}
-		part := logits[first:min(first+64, len(logits))]
-		for i := range part {
-			if word>>i&1 == 0 {
+		end := min(first+64, len(logits))
+		part := to[first:end]
+		switch word := allowed[first/64]; word {
+		case math.MaxUint64:
+			copy(part, logits[first:end])
+		case 0:
+			for i := range part {
 				part[i] = never
+			}
+		default:
+			copy(part, logits[first:end])
+			for rest := ^word; rest != 0; rest &= rest - 1 {
+				if i := bits.TrailingZeros64(rest); i < len(part) {
+					part[i] = never
+				}
 			}
 		}
 	}
