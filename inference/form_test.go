@@ -191,6 +191,38 @@ func TestSamePromptIsComputedOnce(t *testing.T) {
 	}
 }
 
+// Case 26: a cache that was on and never hit. The same prompt, one more turn, and a sibling that shares system and tools all reuse what they can.
+func TestPrefixIsReused(t *testing.T) {
+	e := openTiny(t, Options{})
+	c := user(strings.Repeat("What lives in a pond? ", 10))
+	c.Messages = append([]chat.Message{{Role: "system", Content: chat.TextContent(strings.Repeat("Be brief. ", 20))}}, c.Messages...)
+	c.Tools = weatherTools()[:1]
+	g := Generation{MaxTokens: 3, Sampling: seeded(1)}
+	cold := ask(t, e, c, g)
+	if cold.Usage.CachedTokens != 0 {
+		t.Errorf("a first prompt: got %d tokens reused", cold.Usage.CachedTokens)
+	}
+	again := ask(t, e, c, g)
+	if 100*again.Usage.CachedTokens < 95*cold.Usage.PromptTokens || again.Answer.Reasoning != cold.Answer.Reasoning {
+		t.Errorf("the same prompt: got %d of %d tokens reused, and the answer %q, want %q", again.Usage.CachedTokens, cold.Usage.PromptTokens, again.Answer.Reasoning, cold.Answer.Reasoning)
+	}
+	more := c
+	more.Messages = append(append([]chat.Message(nil), c.Messages...), chat.Message{Role: "assistant", Content: chat.TextContent("Frogs.")}, chat.Message{Role: "user", Content: chat.TextContent("And?")})
+	if r := ask(t, e, more, g); 100*r.Usage.CachedTokens < 95*cold.Usage.PromptTokens {
+		t.Errorf("one more turn: got %d tokens reused, want nearly the first prompt's %d", r.Usage.CachedTokens, cold.Usage.PromptTokens)
+	}
+	sibling := c
+	sibling.Messages = append(append([]chat.Message(nil), c.Messages[:1]...), chat.Message{Role: "user", Content: chat.TextContent("Something else")})
+	alone, err := chat.Render(chat.Conversation{Messages: sibling.Messages, Tools: c.Tools, NoGenerationPrompt: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := len(e.Tokenizer().EncodePieces(alone.Pieces[:alone.Borders[1]]))
+	if r := ask(t, e, sibling, g); r.Usage.CachedTokens != shared {
+		t.Errorf("a sibling: got %d tokens reused, want the %d of system and tools", r.Usage.CachedTokens, shared)
+	}
+}
+
 // Case 8: forced quoting cut arguments at the first line and misspelled short ones. A call that is made anyway has the same bytes when it must be.
 func TestRequiredCallsEqualFreeOnes(t *testing.T) {
 	e := openDemo(t)

@@ -496,6 +496,7 @@ func (b *builder) unlike(from, to stateID, names []string) {
 	other := b.part("string rest", func(at, end stateID) { b.stringRest(at, end) })
 	diverged := b.add()
 	b.call(diverged, to, other)
+	b.states[from].body, b.states[from].base = likeText, diverged
 	slices.Sort(order)
 	low := rune(0x20)
 	plain := func(lo, hi rune) {

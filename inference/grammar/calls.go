@@ -424,7 +424,7 @@ type freeValue struct {
 
 func (w *freeValue) tag() stateID {
 	s := w.f.add()
-	w.f.states[s].body, w.f.states[s].base = freeTag, w.base
+	w.f.states[s].body, w.f.states[s].base = likeText, w.base
 	return s
 }
 

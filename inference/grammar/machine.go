@@ -13,6 +13,7 @@ type machine struct {
 	stackIDs   map[frame]int32
 	situations []situation // 0: nothing can follow
 	ids        map[string]int32
+	masks      int // situations with a mask
 
 	work    []place // scratch of intern
 	visited map[place]bool
@@ -159,20 +160,20 @@ func (m *machine) read(at int32, b []byte) int32 {
 	return at
 }
 
-// body is the situation's state of which most tokens are allowed, with its stack; nil where there is none that alone decides.
-func (m *machine) body(at int32) (*state, place) {
-	var found *state
-	var where place
+// body is a state of the situation from which most tokens are allowed, and its place; nil where there is none. alone says that the situation
+// is no more than that.
+func (m *machine) body(at int32) (found *state, where place, alone bool) {
+	alone = true
 	for _, p := range m.situations[at].places {
 		switch s := &m.net.states[p.state]; {
 		case s.body == charRest:
 		case s.body == noBody || found != nil:
-			return nil, place{}
+			alone = false
 		default:
 			found, where = s, p
 		}
 	}
-	return found, where
+	return found, where, alone
 }
 
 // size is a measure of what the machine remembers, in situations.

@@ -4,37 +4,60 @@ package grammar
 // string or free text goes on; the rest, and everything elsewhere, is found by a walk through the tokens' common beginnings that leaves a
 // branch at the first byte that cannot stand.
 
-// maskOf fills out, [size/64] words.
-func (m *machine) maskOf(v *Vocabulary, at int32, out []uint64) {
-	clear(out)
+// mask returns the situation's mask, [size/64] words, worked out once.
+func (m *machine) mask(v *Vocabulary, at int32) []uint64 {
+	if mask := m.situations[at].mask; mask != nil {
+		return mask
+	}
+	out := make([]uint64, (v.size+63)/64)
+	m.text(v, at, out)
+	m.others(v, at, out)
+	m.situations[at].mask = out
+	m.masks++
+	return out
+}
+
+// text sets the tokens that are text.
+func (m *machine) text(v *Vocabulary, at int32, out []uint64) {
 	w := walker{m: m, out: out}
-	switch s, where := m.body(at); {
+	s, where, alone := m.body(at)
+	switch {
 	case s == nil:
-		w.walk(v.all, at)
-	case s.body == stringBody:
+		w.walk(v.all, at, 0, len(v.all))
+	case alone && s.body == stringBody:
 		v.addPlain(out, int(s.room))
-		w.walk(v.quoted, at)
-	case s.body == freeText:
+		w.walk(v.quoted, at, 0, len(v.quoted))
+	case alone && s.body == freeText:
 		copy(out, v.untagged)
-		w.walk(v.tagged, at)
-	case s.body == freeTag:
-		// As in free text, but for the tokens whose first byte goes on with the tag or is not allowed.
-		base := m.intern([]place{{s.base, where.stack}})
-		copy(out, v.untagged)
+		w.walk(v.tagged, at, 0, len(v.tagged))
+	default:
+		// As in the text that it may turn out to be: where a token's first byte leads to the same situation from both, so do the rest.
+		if s.body == likeText {
+			where.state = s.base
+		}
+		base := m.intern([]place{where})
+		if base == at { // cannot be, since that is alone
+			w.walk(v.all, at, 0, len(v.all))
+			return
+		}
+		copy(out, m.mask(v, base))
 		for i := 0; i < len(v.all); i = int(v.all[i].after) {
-			if m.step(at, symbol(v.all[i].b)) == base {
+			c := symbol(v.all[i].b)
+			if m.step(at, c) == m.step(base, c) {
 				continue
 			}
-			branch := v.all[i:v.all[i].after]
-			for _, n := range branch {
+			for _, n := range v.all[i:v.all[i].after] {
 				if n.token >= 0 {
 					unset(out, n.token)
 				}
 			}
 			w.walk(v.all, at, i, int(v.all[i].after))
 		}
-		w.walk(v.tagged, at)
 	}
+}
+
+// others sets or clears the tokens that are no text, and those that end the answer.
+func (m *machine) others(v *Vocabulary, at int32, out []uint64) {
 	for i, ids := range v.special {
 		allowed := m.step(at, symbol(256+i)) != 0
 		for _, id := range ids {
@@ -45,9 +68,11 @@ func (m *machine) maskOf(v *Vocabulary, at int32, out []uint64) {
 			}
 		}
 	}
-	if m.situations[at].whole {
-		for _, id := range v.stops {
+	for _, id := range v.stops {
+		if m.situations[at].whole {
 			set(out, id)
+		} else {
+			unset(out, id)
 		}
 	}
 }
@@ -76,12 +101,8 @@ type walker struct {
 	at  []int32 // situation before each byte of the path
 }
 
-// walk sets the tokens of a trie, or of a range of it, that can be read.
-func (w *walker) walk(t trie, at int32, within ...int) {
-	i, end := 0, len(t)
-	if len(within) == 2 {
-		i, end = within[0], within[1]
-	}
+// walk sets the tokens of a part of a trie that can be read.
+func (w *walker) walk(t trie, at int32, i, end int) {
 	w.at = append(w.at[:0], at)
 	for i < end {
 		n := &t[i]

@@ -158,7 +158,7 @@ func TestBoundBeginsAnew(t *testing.T) {
 			t.Fatal("got another mask after a renewal")
 		}
 		if n++; n%7 == 0 {
-			b.masks = maxMasks + 1
+			b.m.masks = maxMasks + 1
 		}
 	})
 }

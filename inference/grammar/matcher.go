@@ -9,10 +9,9 @@ import (
 type Bound struct {
 	vocab *Vocabulary
 
-	mu    sync.Mutex // protects what follows, and the network, which may grow
-	m     *machine
-	rule  stateID
-	masks int // situations with a mask
+	mu   sync.Mutex // protects what follows, and the network, which may grow
+	m    *machine
+	rule stateID
 }
 
 // What a Bound remembers at most: a situation takes about 1 KB, a mask of the full vocabulary 31 KB.
@@ -44,8 +43,8 @@ func (b *Bound) Start() *Matcher {
 // renew lets the Bound begin anew where it has grown too large, and moves the matcher along. The lock is held.
 func (m *Matcher) renew() {
 	b := m.b
-	if b.m.size() > maxSituations || b.masks > maxMasks {
-		b.m, b.masks = newMachine(b.m.net, b.rule), 0
+	if b.m.size() > maxSituations || b.m.masks > maxMasks {
+		b.m = newMachine(b.m.net, b.rule)
 	}
 	if m.m != b.m {
 		m.at = m.m.copyPlaces(m.at, b.m)
@@ -58,14 +57,7 @@ func (m *Matcher) Mask() []uint64 {
 	m.b.mu.Lock()
 	defer m.b.mu.Unlock()
 	m.renew()
-	if mask := m.m.situations[m.at].mask; mask != nil {
-		return mask
-	}
-	mask := make([]uint64, (m.b.vocab.size+63)/64)
-	m.m.maskOf(m.b.vocab, m.at, mask)
-	m.m.situations[m.at].mask = mask
-	m.b.masks++
-	return mask
+	return m.m.mask(m.b.vocab, m.at)
 }
 
 // Known returns the mask if an answer was here before, and nil if it would have to be worked out.

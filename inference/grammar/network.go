@@ -33,7 +33,7 @@ const (
 	stringBody      // between two characters of a JSON string; room says how many more there may be
 	charRest        // what goes on with a character in a stringBody; it reads none that is plain
 	freeText        // in free text, at no beginning of a tag
-	freeTag         // in free text, inside what may become a tag; base is the freeText state that a mismatch goes back to
+	likeText        // in what turns into one of the others, as base stands, unless it goes on as it began: a tag in free text, a key
 )
 
 const unbounded = -1
@@ -44,8 +44,8 @@ type state struct {
 	calls []call
 	final bool
 	body  body
-	room  int32 // stringBody: characters that may follow, or unbounded
-	base  stateID
+	room  int32         // stringBody: characters that may follow, or unbounded
+	base  stateID       // likeText: what it is like
 	grow  func(stateID) // adds the edges when the state is reached first
 }
 
