@@ -300,8 +300,9 @@ func TestChoices(t *testing.T) {
 	}
 	tokens := 0
 	for i, c := range whole.Choices {
-		alone := l.chat(fmt.Sprintf(`%s,"seed":%d`, fields, 20+i)).Choices[0]
-		tokens += 8
+		answer := l.chat(fmt.Sprintf(`%s,"seed":%d`, fields, 20+i))
+		alone := answer.Choices[0]
+		tokens += answer.Usage.CompletionTokens
 		alone.Index = i
 		if diff := cmp.Diff(alone, c); diff != "" {
 			t.Errorf("choice %d (-alone +one of three):\n%s", i, diff)
@@ -316,7 +317,7 @@ func TestChoices(t *testing.T) {
 		t.Errorf("got usage %+v, want the prompt once and %d tokens", whole.Usage, tokens)
 	}
 	// Several prompts, each with several answers, and with their prompts before them.
-	answer := l.complete(`"prompt":["ab",[99,100]],"n":2,"max_tokens":3,"seed":5,"echo":true,"logprobs":1`)
+	answer := l.complete(`"prompt":["ab",[99,100]],"n":2,"max_tokens":3,"logit_bias":{"104":100},"echo":true,"logprobs":1`)
 	if len(answer.Choices) != 4 {
 		t.Fatalf("got %d completions, want 4", len(answer.Choices))
 	}

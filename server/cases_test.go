@@ -18,7 +18,7 @@ import (
 // With thinking off the whole conversation used to be computed again each turn, because the empty think block vanishes from history.
 func TestNextTurnIsCached(t *testing.T) {
 	l := serve(t, Options{})
-	first := l.chat(`"messages":[{"role":"system","content":"s"},{"role":"user","content":"hi"}],"enable_thinking":false,"max_tokens":6,"seed":2`)
+	first := l.chat(`"messages":[{"role":"system","content":"s"},{"role":"user","content":"hi"}],"enable_thinking":false,"max_tokens":6,"logit_bias":{"104":100}`)
 	said, _ := json.Marshal(*first.Choices[0].Message.Content)
 	next := l.chat(`"messages":[{"role":"system","content":"s"},{"role":"user","content":"hi"},{"role":"assistant","content":` + string(said) + `},{"role":"user","content":"again"}],"enable_thinking":false,"max_tokens":1`)
 	if got, want := next.Usage.PromptTokensDetails.CachedTokens, first.Usage.PromptTokens-20; got < want {
@@ -56,6 +56,8 @@ func TestSchemaWithThinking(t *testing.T) {
 	l := serve(t, Options{})
 	const format = `,"response_format":{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":{"type":"object","properties":{"answer":{"enum":["yes","no"]},"n":{"type":"integer","minimum":0,"maximum":9}},"required":["answer","n"],"additionalProperties":false}}}`
 	for _, fields := range []string{`,"enable_thinking":false`, `,"thinking_budget":5`} {
+		// The thinking is the letter h, which the schema has no place for.
+		fields += `,"logit_bias":{"104":100}`
 		body := user + fields + format + `,"max_tokens":400,"seed":1`
 		whole := l.chat(body)
 		m := whole.Choices[0].Message

@@ -215,6 +215,46 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// In the other APIs an error event ends a stream too, in the words of each; one that has not begun yet is no exception.
+func TestShutdownOfOtherStreams(t *testing.T) {
+	l := serve(t, Options{Engine: tiny(t, inference.Options{ContextTokens: 32768})})
+	const fields = `"stream":true,"temperature":2,"top_k":0,"top_p":1,"logit_bias":{"288":-100,"257":-100,"256":-100,"258":-100},"seed":3`
+	var bodies []io.ReadCloser
+	for path, body := range map[string]string{"/v1/responses": `{"input":"x",` + fields + `}`, "/v1/messages": `{"max_tokens":30000,` + user + `,` + fields + `}`} {
+		resp, _ := l.start(path, body)
+		r, err := resp()
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies = append(bodies, r.Body)
+	}
+	waitFor(t, "both requests", func() bool { return l.server.InFlight() == 2 })
+	l.stop()
+	for _, b := range bodies {
+		text, err := io.ReadAll(b)
+		if err != nil {
+			t.Errorf("got error %v, want a clean end", err)
+		}
+		events := namedEvents(t, text)
+		last := events[len(events)-1]
+		switch {
+		case strings.Contains(string(text), "message_stop") || strings.Contains(string(text), "response.completed"):
+			t.Errorf("got the end of a whole answer: %s", last.data)
+		case last.name == "error" && string(last.data) == `{"type":"error","error":{"type":"overloaded_error","message":"the server is shutting down"},"request_id":"`+requestIn(last.data)+`"}`:
+		case last.name == "response.failed" && events[len(events)-2].name == "error" && strings.Contains(string(last.data), `"status":"failed"`):
+		default:
+			t.Errorf("got the last event %s %s, want an error", last.name, last.data)
+		}
+	}
+}
+
+// requestIn is the request's id in an error of Anthropic's API.
+func requestIn(data []byte) string {
+	var e openai.MessageError
+	json.Unmarshal(data, &e)
+	return e.RequestID
+}
+
 func TestPortTaken(t *testing.T) {
 	l := serve(t, Options{})
 	taken := strings.TrimPrefix(l.url, "http://")

@@ -18,6 +18,7 @@ import (
 
 	"pond/inference"
 	"pond/inference/chat"
+	"pond/server/openai"
 )
 
 var update = flag.Bool("update", false, "write the answers of testdata/*.txtar anew")
@@ -157,7 +158,7 @@ func indented(body []byte) []byte {
 	return append(b.Bytes(), '\n')
 }
 
-// TestStreamTranscript writes one stream with everything in it, from fixed updates.
+// TestStreamTranscript writes one stream with everything in it, from fixed updates, in each API.
 func TestStreamTranscript(t *testing.T) {
 	event := func(kind chat.EventKind, text string) chat.Event { return chat.Event{Kind: kind, Text: text} }
 	prob := func(id int32, text string, top ...inference.TokenLogprob) inference.TokenLogprob {
@@ -171,21 +172,31 @@ func TestStreamTranscript(t *testing.T) {
 		{Events: []chat.Event{{Kind: chat.CallArguments, Text: `}`}, {Kind: chat.CallEnd},
 			{Kind: chat.CallStart, Index: 1, ID: "call_2", Name: "now"}, {Kind: chat.CallArguments, Index: 1, Text: `{}`}, {Kind: chat.CallEnd, Index: 1}}},
 	}
-	got := string(written(func(w *eventStream) error {
-		s := &chatStream{eventStream: w, head: envelope{id: "chatcmpl-0", model: "tiny", fingerprint: "fp_0"}, usage: true}
-		return encode(s, updates, inference.Result{Finish: inference.FinishToolCalls, Usage: inference.Usage{PromptTokens: 9, CachedTokens: 4, CompletionTokens: 7, ReasoningTokens: 2}})
-	}))
-	const file = "testdata/stream.txt"
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+	result := inference.Result{Finish: inference.FinishToolCalls, Usage: inference.Usage{PromptTokens: 9, CachedTokens: 4, CompletionTokens: 7, ReasoningTokens: 2}}
+	head := envelope{id: "id_0", model: "tiny", fingerprint: "fp_0"}
+	known := &progress{}
+	known.set(4, 9)
+	for file, with := range map[string]func(*eventStream) encoder{
+		"stream.txt": func(w *eventStream) encoder { return &chatStream{eventStream: w, head: head, usage: true} },
+		"stream_responses.txt": func(w *eventStream) encoder {
+			r := newResponse(&openai.ResponseRequest{}, head, nil, inference.Generation{Sampling: ptr(inference.DefaultSampling(true))})
+			return &responseStream{eventStream: w, response: r, keep: func(*response, chat.Answer) {}}
+		},
+		"stream_messages.txt": func(w *eventStream) encoder { return &messageStream{eventStream: w, head: head, progress: known} },
+	} {
+		got := normalised(string(written(func(w *eventStream) error { return encode(with(w), updates, result) })))
+		file = filepath.Join("testdata", file)
+		if *update {
+			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+		if got != string(want) {
+			t.Errorf("%s\ngot:\n%s\nwant:\n%s", file, got, want)
+		}
 	}
 }
