@@ -31,10 +31,7 @@ func (r *rewriter) scope(i, end int, in scopeOf) {
 
 func (r *rewriter) namespace(i int, in scopeOf) int {
 	start := i
-	for !r.isOneOf(i, "{", ";") {
-		i++
-	}
-	if r.is(i, ";") { // an alias
+	if i = r.find(i, "{", ";"); !r.is(i, "{") { // an alias
 		return i + 1
 	}
 	if name := r.source(start, i); !strings.HasPrefix(name, "inline ") {
@@ -48,7 +45,7 @@ func (r *rewriter) namespace(i int, in scopeOf) int {
 
 // semicolon returns the end of the statement that begins at i.
 func (r *rewriter) semicolon(i int) int {
-	for ; r.ts[i].kind != end && !r.is(i, ";"); i++ {
+	for ; i < len(r.ts)-1 && r.ts[i].kind != end && !r.is(i, ";"); i++ {
 		if r.isOneOf(i, "(", "[", "{") {
 			i = r.mate[i]
 		}
@@ -78,8 +75,8 @@ func (r *rewriter) declaration(i, end int, in scopeOf) int {
 		}
 		d.head = r.next(c + 1)
 		if r.is(d.head, "requires") {
-			for !r.is(d.head, "(") {
-				d.head++
+			if d.head = r.find(d.head, "("); !r.is(d.head, "(") {
+				return end
 			}
 			d.head = r.next(r.mate[d.head] + 1)
 		}
@@ -116,7 +113,7 @@ func (r *rewriter) declaration(i, end int, in scopeOf) int {
 
 // classAt skips what may stand before struct, class, union or enum.
 func (r *rewriter) classAt(i int) int {
-	for r.ts[i].kind == line || r.attribute(i) || r.isOneOf(i, "typedef", "static", "const", "constant", "constexpr") {
+	for i < len(r.ts)-1 && r.ts[i].kind == line || r.attribute(i) || r.isOneOf(i, "typedef", "static", "const", "constant", "constexpr") {
 		if r.attribute(i) {
 			i = r.mate[i]
 		}

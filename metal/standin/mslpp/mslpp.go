@@ -30,17 +30,26 @@ func (e *Error) Error() string { return strings.Join(e.Lines, "\n") }
 
 // Rewrite turns the output of a C preprocessor into C++. file names the source until the first line marker. The error is an *Error
 // when the text is at fault.
-func Rewrite(src, file string, target Target) (string, error) {
+func Rewrite(src, file string, target Target) (out string, err error) {
+	// The walk assumes declarations; a text that is something else, and that every compiler refuses, may lead it out of its tokens.
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = "", &Error{Lines: []string{fmt.Sprintf("%s: error: the text is no sequence of declarations (%v)", file, p)}}
+		}
+	}()
 	ts, err := lex(src, file)
 	if err != nil {
 		return "", &Error{Lines: []string{err.Error()}}
+	}
+	for range lookahead {
+		ts = append(ts, token{kind: end, file: file, line: ts[len(ts)-1].line})
 	}
 	r := &rewriter{ts: ts, target: target, kernels: map[string]*kernel{}, mentions: map[string]map[string]bool{}, signatures: map[string]string{}, constants: map[string]bool{}, asked: map[string]bool{}}
 	if err := r.balance(); err != nil {
 		return "", &Error{Lines: []string{err.Error()}}
 	}
 	r.words()
-	r.scope(0, len(r.ts)-1, scopeOf{})
+	r.scope(0, len(r.ts)-1-lookahead, scopeOf{})
 	r.spaces()
 	if len(r.errs) > 0 {
 		slices.SortStableFunc(r.errs, func(a, b fault) int { return a.at - b.at })
@@ -54,6 +63,9 @@ func Rewrite(src, file string, target Target) (string, error) {
 	}
 	return r.print(), nil
 }
+
+// lookahead is how many ends follow the text, so that a look at the next few tokens needs no check.
+const lookahead = 8
 
 // fault is one complaint at a token.
 type fault struct {
@@ -119,10 +131,18 @@ func (r *rewriter) isOneOf(i int, words ...string) bool {
 
 // next returns the first token at or after i that is no preprocessor line.
 func (r *rewriter) next(i int) int {
-	for r.ts[i].kind == line {
+	for i < len(r.ts)-1 && r.ts[i].kind == line {
 		i++
 	}
-	return i
+	return min(i, len(r.ts)-1)
+}
+
+// find returns the first token at or after i that is one of the words, or the end of the text.
+func (r *rewriter) find(i int, words ...string) int {
+	for i < len(r.ts)-1 && !r.isOneOf(i, words...) {
+		i++
+	}
+	return min(i, len(r.ts)-1)
 }
 
 // prev returns the last live token before i, or -1.
@@ -140,7 +160,7 @@ func (r *rewriter) attribute(i int) bool {
 // closeAngle returns the index of the '>' that closes the '<' at i, or -1: then it was a comparison.
 func (r *rewriter) closeAngle(i int) int {
 	depth := 0
-	for ; r.ts[i].kind != end; i++ {
+	for ; i < len(r.ts) && r.ts[i].kind != end; i++ {
 		switch {
 		case r.is(i, "<"):
 			depth++
