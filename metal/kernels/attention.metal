@@ -37,27 +37,61 @@ static inline float rotated(threadgroup const float* x, device const float* rope
 }
 
 // Scores of n cached keys, for HEADS query heads: weights[key*HEADS + head] = q·k. The eight simdgroups take turns; a turn is eight scores,
-// of 8/HEADS keys, so that set_sum reduces them together, and a row is read once for all heads. stride: floats between rows.
+// of 8/HEADS keys, so that set_sum reduces them together, and a row is read once for all heads. The next turn's rows are on their
+// way while this turn's sums are exchanged. stride: floats between rows.
 static inline void block_scores(threadgroup float* weights, thread const float (&q)[8][8], device const float* keys, uint n, ulong stride, uint lane,
                                 uint sg) {
-    const uint turn = 8 / HEADS;
-    for (uint t = sg * turn; t < n; t += 8 * turn) {
+    const uint turn = 8 / HEADS, first = sg * turn;
+    if (first >= n) {
+        return;
+    }
+    float k[8][8];
+    for (uint j = 0; j < turn; ++j) {
+        load_lanes(k[j], keys + min(first + j, n - 1) * stride, HEAD_LANES, lane);
+    }
+    for (uint t = first; t < n; t += 8 * turn) {
         float s[8];
         for (uint j = 0; j < turn; ++j) {
-            float k[8];
-            load_lanes(k, keys + min(t + j, n - 1) * stride, HEAD_LANES, lane);
             for (uint h = 0; h < uint(HEADS); ++h) {
                 float d = 0.0f;
                 for (uint i = 0; i < uint(HEAD_LANES); ++i) {
-                    d += q[h][i] * k[i];
+                    d += q[h][i] * k[j][i];
                 }
                 s[j * HEADS + h] = d;
+            }
+        }
+        if (t + 8 * turn < n) {
+            for (uint j = 0; j < turn; ++j) {
+                load_lanes(k[j], keys + min(t + 8 * turn + j, n - 1) * stride, HEAD_LANES, lane);
             }
         }
         const float total = set_sum(s, lane, SIMD);
         const uint at = t * HEADS + set_row(lane);
         if (lane < 8 && at < n * HEADS) {
             weights[at] = total;
+        }
+    }
+}
+
+// o[head] += Σ weights[key*HEADS + head]·value[key] over n keys, in order, for one dim: column is its place in the first row. Eight rows
+// are loaded before the first is used.
+static inline void block_values(thread float* o, threadgroup const float* weights, device const float* column, uint n, ulong stride) {
+    uint t = 0;
+    for (; t + 8 <= n; t += 8) {
+        float v[8];
+        for (uint j = 0; j < 8; ++j) {
+            v[j] = column[(t + j) * stride];
+        }
+        for (uint j = 0; j < 8; ++j) {
+            for (uint h = 0; h < uint(HEADS); ++h) {
+                o[h] += weights[(t + j) * HEADS + h] * v[j];
+            }
+        }
+    }
+    for (; t < n; ++t) {
+        const float v = column[t * stride];
+        for (uint h = 0; h < uint(HEADS); ++h) {
+            o[h] += weights[t * HEADS + h] * v;
         }
     }
 }
@@ -100,9 +134,9 @@ static inline void block_scores(threadgroup float* weights, thread const float (
         }
     }
     const ulong stride = p.KV * HD;
-    device float* block_keys = keys + k0 * stride + kv * HD;
-    device float* block_values = values + k0 * stride + kv * HD;
-    block_scores(weights, q, block_keys, cached, stride, lane, sg);
+    device float* block_key_rows = keys + k0 * stride + kv * HD;
+    device float* block_value_rows = values + k0 * stride + kv * HD;
+    block_scores(weights, q, block_key_rows, cached, stride, lane, sg);
     if (newest && sg == 7) {
         float s[8];
         for (uint h = 0; h < 8; ++h) {
@@ -151,20 +185,15 @@ static inline void block_scores(threadgroup float* weights, thread const float (
         for (uint h = 0; h < uint(HEADS); ++h) {
             o[h] = 0.0f;
         }
-        for (uint t = 0; t < cached; ++t) {
-            const float v = block_values[t * stride + tid];
-            for (uint h = 0; h < uint(HEADS); ++h) {
-                o[h] += weights[t * HEADS + h] * v;
-            }
-        }
+        block_values(o, weights, block_value_rows + tid, cached, stride);
         if (newest) {
             const float v = new_value[tid];
             for (uint h = 0; h < uint(HEADS); ++h) {
                 o[h] += weights[cached * HEADS + h] * v;
             }
             if (tg.z == 0) {
-                block_keys[cached * stride + tid] = rotated(normed + HEADS * HD, rope, tid, p.R);
-                block_values[cached * stride + tid] = v;
+                block_key_rows[cached * stride + tid] = rotated(normed + HEADS * HD, rope, tid, p.R);
+                block_value_rows[cached * stride + tid] = v;
             }
         }
         for (uint h = 0; h < uint(HEADS); ++h) {

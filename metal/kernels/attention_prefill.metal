@@ -52,13 +52,7 @@ static inline void attend_vectors(device const float* q, device const float* key
             for (uint h = 0; h < uint(HEADS); ++h) {
                 out[h] *= alphas[h];
             }
-            device const float* column = values + k0 * stride + kv * HD + tid;
-            for (uint t = 0; t < count; ++t) {
-                const float v = column[t * stride];
-                for (uint h = 0; h < uint(HEADS); ++h) {
-                    out[h] += weights[t * HEADS + h] * v;
-                }
-            }
+            block_values(out, weights, values + k0 * stride + kv * HD + tid, count, stride);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }

@@ -161,7 +161,7 @@ func attentionCases(m maker) []metalCase {
 				out = append(out, m.decode(shape, pos, pos/AttnBlock+1)...)
 			}
 		}
-		for _, c := range []struct{ pos, tokens int }{{0, 1}, {3, 2}, {300, 7}, {0, 8}, {5, 9}, {60, 15}, {0, 16}, {63, 17}, {250, 33}} {
+		for _, c := range []struct{ pos, tokens int }{{0, 1}, {3, 2}, {300, 7}, {0, 8}, {5, 9}, {60, 15}, {0, 16}, {63, 17}, {40, 22}, {250, 33}} {
 			if i < 2 || c.tokens == 7 || c.tokens == 9 {
 				out = append(out, m.prefill(shape, c.pos, c.tokens)...)
 			}
