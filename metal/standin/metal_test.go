@@ -384,3 +384,143 @@ func BenchmarkSetBuffer(b *testing.B) {
 		m.send(e, "endEncoding")
 	})
 }
+
+// The error of a command buffer names the encoder that failed and those behind it, when the program asked for it.
+func TestWhichEncoderFailed(t *testing.T) {
+	m := open(t, Options{})
+	fill := m.pipeline(m.kernels(), "fill")
+	d := m.send(m.class("MTLCommandBufferDescriptor"), "new")
+	m.send(d, "setErrorOptions:", 1)
+	buffers := []uintptr{m.buffer("a", 64), m.buffer("b", 64), m.buffer("c", 64)}
+	m.pool(func() {
+		c := m.send(m.queue, "commandBufferWithDescriptor:", d)
+		for i, b := range buffers {
+			e := m.encoder(c)
+			m.send(e, "setLabel:", m.string(string(rune('a'+i))))
+			count := 64
+			if i == 1 {
+				count = 4096
+			}
+			m.send(e, "setComputePipelineState:", fill)
+			m.setBuffer(e, b, 0, 0)
+			m.setBytes(e, params(count, 0x80), 1)
+			m.dispatch(e, count/32, 32)
+			m.send(e, "endEncoding")
+		}
+		if why := m.run(c); !regexpMatch(`Caused GPU Address Fault Error .*PageFault\): fill: .*out of bounds`, why) {
+			t.Errorf("got %q, want the page fault with the kernel's words", why)
+		}
+		info := m.send(m.send(c, "error"), "userInfo")
+		encoders := m.send(info, "objectForKey:", m.string("MTLCommandBufferEncoderInfoErrorKey"))
+		if got := m.send(encoders, "count"); got != 3 {
+			t.Fatalf("got %d encoders, want 3", got)
+		}
+		const completed, affected, faulted = 1, 2, 4
+		for i, want := range []uintptr{completed, faulted, affected} {
+			e := m.send(encoders, "objectAtIndex:", uintptr(i))
+			if got := m.send(e, "errorState"); got != want || m.goString(m.send(e, "label")) != string(rune('a'+i)) {
+				t.Errorf("encoder %d: got label %s and state %d, want %c and %d", i, m.goString(m.send(e, "label")), got, 'a'+i, want)
+			}
+		}
+	})
+	m.send(d, "release")
+	m.want("kernel", "out of bounds")
+}
+
+// The grid of an indirect dispatch is what a kernel before it wrote.
+func TestIndirectDispatch(t *testing.T) {
+	m := open(t, Options{})
+	fill := m.pipeline(m.kernels(), "fill")
+	y := m.buffer("y", 64)
+	var with func(id, sel uintptr, b []byte, n, options uintptr) uintptr
+	purego.RegisterFunc(&with, m.addr)
+	var grid []byte
+	for _, n := range []uint32{1, 1, 1} {
+		grid = binary.LittleEndian.AppendUint32(grid, n)
+	}
+	groups := with(m.device, m.selector("newBufferWithBytes:length:options:"), grid, uintptr(len(grid)), 0)
+	var indirect func(id, sel, b, offset uintptr, threads size)
+	purego.RegisterFunc(&indirect, m.addr)
+	sel := m.selector("dispatchThreadgroupsWithIndirectBuffer:indirectBufferOffset:threadsPerThreadgroup:")
+	m.pool(func() {
+		c := m.send(m.queue, "commandBuffer")
+		e := m.encoder(c)
+		m.send(e, "setComputePipelineState:", fill)
+		m.setBuffer(e, y, 0, 0)
+		m.setBytes(e, params(64, 0x80), 1)
+		indirect(e, sel, groups, 4, size{32, 1, 1})
+		m.want("offset", "got indirect offset 4")
+		indirect(e, sel, groups, 0, size{32, 1, 1})
+		m.send(e, "endEncoding")
+		if why := m.run(c); why != "" {
+			t.Error(why)
+		}
+	})
+	m.send(groups, "release")
+	if got := m.floats(y, 64); got[31] != 1 || got[32] != 0 {
+		t.Errorf("got %v, want 1 in the first 32", got)
+	}
+	m.clean()
+}
+
+// A threadgroup of dispatchThreads at the edge has only the threads that the grid has left.
+func TestDispatchThreads(t *testing.T) {
+	m := open(t, Options{})
+	lib := m.kernels()
+	fill, shared := m.pipeline(lib, "fill"), m.pipeline(lib, "shared")
+	y, sums := m.buffer("y", 64), m.buffer("sums", 2)
+	m.pool(func() {
+		c := m.send(m.queue, "commandBuffer")
+		e := m.encoder(c)
+		m.send(e, "setComputePipelineState:", fill)
+		m.setBuffer(e, y, 0, 0)
+		m.setBytes(e, params(64, 0x80), 1)
+		threads := m.selector("dispatchThreads:threadsPerThreadgroup:")
+		m.sizes(e, threads, size{40, 1, 1}, size{32, 1, 1})
+		m.send(e, "setComputePipelineState:", shared)
+		m.setBuffer(e, sums, 0, 0)
+		m.send(e, "setThreadgroupMemoryLength:atIndex:", 16, 0)
+		m.sizes(e, threads, size{40, 1, 1}, size{32, 1, 1})
+		m.send(e, "endEncoding")
+		if why := m.run(c); why != "" {
+			t.Error(why)
+		}
+	})
+	if got := m.floats(y, 64); got[39] != 1 || got[40] != 0 {
+		t.Errorf("got %v, want 1 in the first 40", got)
+	}
+	if got := m.floats(sums, 2); got[0] != 31*32/2 || got[1] != 7*8/2 {
+		t.Errorf("got sums %v, want 496 of 32 threads and 28 of 8", got)
+	}
+	m.clean()
+}
+
+// Dispatches of a level run in a random order on request: what depends on their order shows.
+func TestShuffledDispatches(t *testing.T) {
+	last := map[float32]int{}
+	for seed := range uint64(12) {
+		m := open(t, Options{ShuffleDispatches: true, Seed: seed})
+		fill := m.pipeline(m.kernels(), "fill")
+		y := m.buffer("y", 64)
+		m.pool(func() {
+			c := m.send(m.queue, "commandBuffer")
+			e := m.encoder(c)
+			m.send(e, "setComputePipelineState:", fill)
+			m.setBuffer(e, y, 0, 0)
+			for _, value := range []byte{0x80, 0x00} { // 1 and 0.5
+				m.setBytes(e, params(64, value), 1)
+				m.dispatch(e, 2, 32)
+			}
+			m.send(e, "endEncoding")
+			m.run(c)
+		})
+		last[m.floats(y, 1)[0]]++
+		m.clean()
+		if err := m.leave(); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(last) != 2 || last[1]+last[0.5] != 12 {
+		t.Errorf("got %v after 12 seeds, want each of 1 and 0.5 sometimes", last)
+	}
+}
