@@ -166,6 +166,10 @@ func (e Chosen) next(s State) State {
 	if s.run == halted || s.run == failed {
 		s.Model, s.Address, s.NeedsKey = e.Model, e.Address, e.NeedsKey
 	}
+	if s.run == failed && e.Ready && !s.Ready { // what was missing is there again: a drive, for one
+		s = s.unloaded()
+		s.run = halted
+	}
 	if s.Model == e.Model {
 		s.Ready = e.Ready
 	}

@@ -178,6 +178,60 @@ func TestAdoptFound(t *testing.T) {
 	}
 }
 
+// TestEjectedDrive: a folder of models whose drive is away is said to be away; nothing is downloaded, created or forgotten, whatever is
+// clicked, and when the drive is back the model is ready by itself.
+func TestEjectedDrive(t *testing.T) {
+	w := publish(t)
+	p := w.pond
+	drive := filepath.Join(t.TempDir(), "drive")
+	if err := os.Mkdir(drive, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := p.Settings()
+	s.ModelsDir = drive
+	if err := p.SaveSettings(s); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Download(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, p, "ready", func(s State) bool { return s.Ready && s.Job.Kind == NoJob })
+	away := drive + " away"
+	if err := os.Rename(drive, away); err != nil {
+		t.Fatal(err)
+	}
+	sent := w.hub.Requests()
+	p.Look()
+	if s := p.State(); s.Phase != NeedModel || !strings.Contains(s.Line(), "is not there") || s.Next().Action == Download {
+		t.Errorf("away: got %s %q, next %v", s.Phase, s.Line(), s.Next())
+	}
+	p.Do(context.Background(), Start)
+	if s := until(t, p, "failed", phase(Failed)); !strings.Contains(s.Failure, drive) {
+		t.Errorf("Start: got %q, want the folder named", s.Failure)
+	}
+	p.Do(context.Background(), Download)
+	until(t, p, "at rest again", func(s State) bool {
+		return s.Phase == Failed && s.Job.Kind == NoJob && strings.Contains(s.Failure, "is not there")
+	})
+	if _, err := os.Stat(drive); !os.IsNotExist(err) {
+		t.Errorf("the folder was created: %v", err)
+	}
+	if got := p.Settings().ModelsDir; got != drive {
+		t.Errorf("the setting became %q", got)
+	}
+	if err := os.Rename(away, drive); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "no job", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.job == nil })
+	p.Look() // as Attend does every few seconds
+	if s := p.State(); s.Phase != Stopped || !s.Ready {
+		t.Errorf("back: got %s %q", s.Phase, s.Line())
+	}
+	if got := w.hub.Requests(); got != sent {
+		t.Errorf("got %d requests, want none", got-sent)
+	}
+}
+
 // TestJobsOfNoModel: what Pond does not download cannot be downloaded, verified or removed, and says so.
 func TestJobsOfNoModel(t *testing.T) {
 	p, _ := homeOf(t, nil) // a folder of the user's own

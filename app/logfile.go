@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -76,8 +75,8 @@ func (l *LogFile) Tail(n int) ([]string, error) {
 		_, text, _ = bytes.Cut(text, []byte("\n"))
 	}
 	var lines []string
-	for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
-		lines = append(lines, s.Text())
+	for line := range bytes.Lines(text) {
+		lines = append(lines, string(bytes.TrimRight(line, "\n")))
 	}
 	return lines[max(0, len(lines)-n):], nil
 }

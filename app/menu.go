@@ -110,6 +110,9 @@ func Menu(s State) []Item {
 	if note := s.MemoryNote(); note != "" && s.Phase.Serving() {
 		items = append(items, Item{Label: note})
 	}
+	if v := s.Verdict; v.Anyway && !v.Allowed && s.Ready && (s.Phase == Stopped || s.Phase == Failed) {
+		items = append(items, Item{Label: "Start anyway, and slowly", Action: StartAnyway, Available: true})
+	}
 	if s.Phase == Failed && s.Ready && s.NextAddress != "" {
 		items = append(items, Item{Label: "Try again", Action: Start, Available: true})
 	}

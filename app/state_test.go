@@ -59,6 +59,7 @@ func TestLife(t *testing.T) {
 		{JobEnded{}, NeedModel, "Go on with the download (Download stopped at 39 %)"},
 		{Chosen{Model: FullModel, Ready: true, Disk: disk(all), Address: "127.0.0.1:11535"}, Stopped, "Start (Ready)"},
 		{Judged{Verdict: Verdict{Known: true, NeedBytes: 20e9, HaveBytes: 16_900_000_000}}, Stopped, "Start (Needs 3.1 GB more)"},
+		{Judged{Verdict: Verdict{Known: true, NeedBytes: 20e9, HaveBytes: 16_900_000_000, Anyway: true}}, Stopped, "Start (Needs 3.1 GB more) Start anyway, and slowly"},
 		{Judged{Verdict: Verdict{Known: true, Allowed: true, NeedBytes: 20e9, HaveBytes: 25e9, CeilingTokens: 65536}}, Stopped, "Start (Ready) (up to 64K tokens on this machine now)"},
 		{LoadStarted{FullModel, "127.0.0.1:11535", true}, Loading, "Cancel loading (Loading) (up to 64K tokens on this machine now)"},
 		{Loaded{5e9, 20e9}, Loading, "Cancel loading (Loading 25 %) (up to 64K tokens on this machine now)"},
