@@ -74,7 +74,7 @@ screenshots: ## draw every window, light and dark, at one and two pixels a unit,
 	@scripts/screenshots.sh
 
 bench-ui: ## how long Fyne's thread is held while twenty goroutines publish states and an answer grows (DURATION=1m)
-	@POND_BENCH_UI=$(or $(DURATION),1m) CGO_ENABLED=0 $(GO) test ./app/ui -run TestTwentyPublishers -count 1 -v | grep -E "thread|FAIL|panic"
+	@POND_BENCH_UI=$(or $(DURATION),1m) CGO_ENABLED=0 $(GO) test ./app/ui -run 'TestTwentyPublishers|TestAClosedBlockIsDrawnOnce' -count 1 -v | grep -E "thread|FAIL|panic"
 
 icons: ## draw the icons of the menu bar again
 	@CGO_ENABLED=0 $(GO) run ./scripts/icons

@@ -58,7 +58,7 @@ func request(path []Message, p Params) inference.ChatRequest {
 	thinks := p.Thinks()
 	r.Conversation.Thinking = &thinks
 	r.Generation.MaxTokens = p.MaxTokens
-	if p.Temperature != nil || p.TopP != nil {
+	if p.Temperature != nil || p.TopP != nil || p.TopK != nil {
 		s := inference.DefaultSampling(thinks)
 		r.Generation.Sampling = override(s, p)
 	}
@@ -71,6 +71,9 @@ func override(s sample.Params, p Params) *sample.Params {
 	}
 	if p.TopP != nil {
 		s.TopP = *p.TopP
+	}
+	if p.TopK != nil {
+		s.TopK = *p.TopK
 	}
 	return &s
 }

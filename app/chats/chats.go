@@ -109,6 +109,7 @@ func Seconds(d time.Duration) string {
 type Params struct {
 	Temperature *float64 `json:"temperature,omitempty"` // 0 to 2
 	TopP        *float64 `json:"top_p,omitempty"`       // above 0, to 1
+	TopK        *int     `json:"top_k,omitempty"`       // 0: all; the settings' choice, kept with the chat
 	Thinking    *bool    `json:"thinking,omitempty"`    // nil: on
 	System      string   `json:"system,omitempty"`
 	MaxTokens   int      `json:"max_tokens,omitempty"` // of an answer
@@ -124,6 +125,9 @@ func (p Params) Validate() error {
 	}
 	if t := p.TopP; t != nil && !(*t > 0 && *t <= 1) {
 		return fmt.Errorf("top-p: got %v, want a number above 0, up to 1", *t)
+	}
+	if k := p.TopK; k != nil && *k < 0 {
+		return fmt.Errorf("top-k: got %d, want 0 (no limit) or more", *k)
 	}
 	if p.MaxTokens < 0 {
 		return fmt.Errorf("maximum tokens: got %d, want 0 (no limit of your own) or more", p.MaxTokens)

@@ -102,8 +102,8 @@ func TestAChatIsThereAgain(t *testing.T) {
 	dir := t.TempDir()
 	s := &script{thinking: []string{"hm, ", "water"}, text: []string{"Still ", "water."}}
 	store := New(dir, s.ask)
-	cold := 0.25
-	talk := store.Begin(Params{Temperature: &cold, System: "Be brief."})
+	cold, few := 0.25, 7
+	talk := store.Begin(Params{Temperature: &cold, TopK: &few, System: "Be brief."})
 	if list, err := store.List(""); err != nil || len(list.Chats) != 0 {
 		t.Errorf("a chat without a word has a file: %+v, %v", list, err)
 	}
@@ -119,7 +119,7 @@ func TestAChatIsThereAgain(t *testing.T) {
 	if got := r.Conversation.Messages; len(got) != 2 || got[0].Role != "system" || got[1].Content.String() != "What is a pond?\nIn a word." {
 		t.Errorf("conversation: got %+v", got)
 	}
-	if r.Sampling == nil || r.Sampling.Temperature != 0.25 || r.Sampling.TopP != 0.95 {
+	if r.Sampling == nil || r.Sampling.Temperature != 0.25 || r.Sampling.TopP != 0.95 || r.Sampling.TopK != 7 {
 		t.Errorf("sampling: got %+v", r.Sampling)
 	}
 	store.Close()

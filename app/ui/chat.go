@@ -197,7 +197,7 @@ func (c *chatWindow) drawState(s app.State) {
 // newChat begins a chat with the settings' parameters.
 func (c *chatWindow) newChat() {
 	s := c.u.controls.Settings()
-	p := chats.Params{Temperature: s.Temperature, TopP: s.TopP, System: s.SystemPrompt, MaxTokens: s.MaxTokens}
+	p := chats.Params{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, System: s.SystemPrompt, MaxTokens: s.MaxTokens}
 	if s.NoThinking {
 		off := false
 		p.Thinking = &off
@@ -364,7 +364,7 @@ func (c *chatWindow) hooks() messageHooks {
 		version:    func(id, by int) { c.fail(c.talk.Show(id, by)) },
 		scrolled:   func(e *fyne.ScrollEvent) { c.scroll.Scrolled(e) },
 		resized: func() {
-			clear(c.feed.heights)
+			c.feed.forget()
 			c.feed.arrange()
 			c.relayout(false)
 		},

@@ -100,6 +100,7 @@ func (d *drawer) read() (p chats.Params, err error) {
 		}
 		p.MaxTokens = n
 	}
+	p.TopK = d.c.view.Params.TopK // has no field here
 	thinks := d.thinking.Checked
 	p.Thinking, p.System = &thinks, d.system.Text
 	return p, errors.Join(err, p.Validate())

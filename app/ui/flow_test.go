@@ -68,6 +68,14 @@ func TestAClosedBlockIsDrawnOnce(t *testing.T) {
 		}
 		before = slices.Clone(m.text.objects)
 	}
+	if os.Getenv("POND_BENCH_UI") != "" {
+		from, n := time.Now(), 200
+		for i := range n {
+			text += fmt.Sprintf("word %d ", i)
+			m.update(answerOf(text, chats.Running), chats.View{})
+		}
+		fmt.Printf("Fyne's thread, a few more words behind a megabyte: %v each\n", (time.Since(from) / time.Duration(n)).Round(10*time.Microsecond))
+	}
 	hidden := 0
 	for _, o := range before {
 		if !o.Visible() {

@@ -43,12 +43,13 @@ type messageView struct {
 
 // flow is a text that grows, in blocks: all but the last are closed, and stay as they are.
 type flow struct {
-	split   splitter
-	length  int // of the text that was taken in
-	ended   bool
-	objects []fyne.CanvasObject // of closed blocks
-	tail    fyne.CanvasObject   // of the open one; nil: there is none
-	code    *strings.Builder    // the whole of the code that the last block belongs to
+	split    splitter
+	length   int // of the text that was taken in
+	ended    bool
+	objects  []fyne.CanvasObject // of closed blocks
+	tail     fyne.CanvasObject   // of the open one; nil: there is none
+	tailCode *codeView           // of the open one, when it is code
+	code     *strings.Builder    // the whole of the code that the last block belongs to
 }
 
 func newMessageView(m chats.Shown, hooks messageHooks, folded bool) *messageView {
@@ -267,14 +268,20 @@ func (f *flow) update(text string, ended, plain bool, hooks messageHooks) {
 	for _, b := range closed {
 		f.objects = append(f.objects, f.view(b, hooks, true))
 	}
-	f.tail = nil
-	if open != nil && (open.text != "" || open.code) {
-		f.tail = f.view(*open, hooks, false)
+	if open == nil || open.text == "" && !open.code {
+		f.tail, f.tailCode = nil, nil
+		return
 	}
+	if open.code && f.tailCode != nil && len(closed) == 0 {
+		f.tailCode.label.SetText(printable(open.text)) // the rest of it stays
+		return
+	}
+	f.tail = f.view(*open, hooks, false)
 }
 
 // view draws a block. closed: its text joins the code that the copy button gives.
 func (f *flow) view(b block, hooks messageHooks, closed bool) fyne.CanvasObject {
+	f.tailCode = nil
 	if !b.code {
 		return proseView(b.text, hooks.scrolled)
 	}
@@ -282,13 +289,18 @@ func (f *flow) view(b block, hooks messageHooks, closed bool) fyne.CanvasObject 
 		f.code = &strings.Builder{}
 	}
 	whole := f.code
-	part := ""
+	v := newCodeView(b, func() string {
+		if f.code == whole && f.tailCode != nil { // the last piece is still growing
+			return whole.String() + f.tailCode.label.Text
+		}
+		return whole.String()
+	}, hooks.copy, hooks.scrolled)
 	if closed {
 		whole.WriteString(b.text)
 	} else {
-		part = b.text
+		f.tailCode = v
 	}
-	return newCodeView(b, func() string { return whole.String() + part }, hooks.copy, hooks.scrolled).object
+	return v.object
 }
 
 // updatePlain draws the text as it is, in labels of a few thousand bytes each.

@@ -318,7 +318,7 @@ func newCodeView(b block, whole func() string, copied func(string), outer func(*
 		return v
 	}
 	name := quiet(b.language)
-	button := widget.NewButtonWithIcon("Copy", theme.ContentCopyIcon(), func() { copied(whole()) })
+	button := widget.NewButton("Copy", func() { copied(whole()) }) // an icon would be parsed anew for each block
 	button.Importance = widget.LowImportance
 	head := container.New(margins{left: 2, right: 2, top: 2}, container.NewHBox(name, layout.NewSpacer(), button))
 	v.object = onSurface(container.NewVBox(head, body))

@@ -86,8 +86,8 @@ func scenes() []scene {
 	return []scene{
 		{"welcome", stateOf(app.NeedModel), fyne.NewSize(620, 700), open(app.OpenWelcome), func(st *stage) fyne.Window { return st.ui.welcome.w }, nil},
 		{"welcome-found", found, fyne.NewSize(620, 700), open(app.OpenWelcome), func(st *stage) fyne.Window { return st.ui.welcome.w }, nil},
-		{"home", stateOf(app.Busy), fyne.NewSize(600, 440), open(app.OpenWindow), func(st *stage) fyne.Window { return st.ui.home.w }, nil},
-		{"home-failed", failed, fyne.NewSize(600, 440), open(app.OpenWindow), func(st *stage) fyne.Window { return st.ui.home.w }, nil},
+		{"home", stateOf(app.Busy), fyne.NewSize(600, 460), open(app.OpenWindow), func(st *stage) fyne.Window { return st.ui.home.w }, nil},
+		{"home-failed", failed, fyne.NewSize(600, 460), open(app.OpenWindow), func(st *stage) fyne.Window { return st.ui.home.w }, nil},
 		{"model", stateOf(app.Downloading), fyne.NewSize(700, 560), open(app.OpenModel), func(st *stage) fyne.Window { return st.ui.model.w }, nil},
 		{"chat", stateOf(app.Running), fyne.NewSize(980, 700), chatScene, chatWin, func(st *stage) { st.ui.chat.relayout(true) }},
 		{"chat-thinking", stateOf(app.Busy), fyne.NewSize(980, 700), func(st *stage) {
@@ -103,26 +103,30 @@ func scenes() []scene {
 			c.submit()
 			st.until("thinking", func() bool { return c.view.Work == chats.Thinking })
 		}, chatWin, func(st *stage) {
-			c := st.ui.chat
+			c, fixed := st.ui.chat, st.ui.now
 			v := c.view
 			v.Since = time.Now().Add(-14*time.Second - 300*time.Millisecond)
-			now := st.ui.now
 			st.ui.now = time.Now
-			defer func() { st.ui.now = now }()
-			c.side.found[0].Updated = st.ui.now()
-			c.side.list.Refresh()
-			last := c.messages[len(c.messages)-1]
-			last.fold()
+			c.messages[len(c.messages)-1].fold()
 			c.draw(v)
 			c.relayout(true)
+			st.settle()
+			st.ui.now = fixed
+			c.side.found[0].Updated = fixed()
+			c.side.list.Refresh()
 		}},
 		{"chat-empty", stateOf(app.Stopped), fyne.NewSize(980, 700), func(st *stage) { st.openChat() }, chatWin, nil},
 		{"settings", stateOf(app.Running), fyne.NewSize(700, 600), open(app.OpenSettings), func(st *stage) fyne.Window { return st.ui.settings.w }, nil},
+		{"settings-chat", stateOf(app.Running), fyne.NewSize(700, 600), open(app.OpenSettings), func(st *stage) fyne.Window { return st.ui.settings.w }, func(st *stage) { st.ui.settings.tabs.SelectIndex(3) }},
+		{"settings-endpoint", stateOf(app.Running), fyne.NewSize(700, 600), func(st *stage) {
+			st.chosen.LAN, st.chosen.Key = true, "pond-3f9a61c2d8e7"
+			st.ui.Open(app.OpenSettings)
+		}, func(st *stage) fyne.Window { return st.ui.settings.w }, func(st *stage) { st.ui.settings.tabs.SelectIndex(1) }},
 		{"logs", stateOf(app.Running), fyne.NewSize(860, 420), func(st *stage) {
 			writeLog(st)
 			st.ui.Open(app.OpenLogs)
 		}, func(st *stage) fyne.Window { return st.ui.logs.w }, func(st *stage) {
-			st.ui.logs.status.SetText("/Users/ada/Library/Application Support/pond/pond.log · what is said in chats is not in it")
+			st.ui.logs.status.SetText("~/Library/Application Support/pond/pond.log · what is said in chats is not in it")
 		}},
 		{"about", stateOf(app.Running), fyne.NewSize(380, 340), func(st *stage) { st.ui.OpenAbout() }, func(st *stage) fyne.Window { return st.ui.about.w }, nil},
 	}

@@ -22,6 +22,7 @@ type settingsWindow struct {
 	login   *widget.Check
 	loginUp *widget.Label
 	status  *widget.Label
+	tabs    *container.AppTabs
 	filling bool
 	saving  bool
 	wanted  bool // another saving behind the running one
@@ -55,7 +56,8 @@ func newSettingsWindow(u *UI) *settingsWindow {
 		}
 		tabs = append(tabs, container.NewTabItem(string(section), container.NewVScroll(container.New(margins{6, 10, 16, 6}, container.NewVBox(rows...)))))
 	}
-	v.w = u.window("Pond · Settings", 700, 600, container.New(margins{14, 10, 14, 8}, container.NewBorder(nil, v.status, nil, nil, container.NewAppTabs(tabs...))))
+	v.tabs = container.NewAppTabs(tabs...)
+	v.w = u.window("Pond · Settings", 700, 600, container.New(margins{14, 10, 14, 8}, container.NewBorder(nil, v.status, nil, nil, v.tabs)))
 	return v
 }
 
