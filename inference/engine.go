@@ -312,9 +312,10 @@ func (e *Engine) Chat(ctx context.Context, r ChatRequest) (*Answer, error) {
 	ids, marks := e.encode(prompt)
 	j := e.newJob(ctx, ids, marks, r.Generation, prompt.Thinking)
 	j.form = form
-	o := chat.ParserOptions{Thinking: prompt.Thinking, Tools: r.Conversation.Tools}
+	// Who offers no tools cannot answer calls: what looks like one is text, for all to see.
+	o := chat.ParserOptions{Thinking: prompt.Thinking, Tools: r.Conversation.Tools, NoCalls: len(r.Conversation.Tools) == 0}
 	if form != nil {
-		o.NoCalls, o.Literal = form.noCalls, form.literal
+		o.NoCalls, o.Literal = o.NoCalls || form.noCalls, form.literal
 	}
 	j.parser = chat.NewParser(o)
 	return e.submit(j)

@@ -97,6 +97,24 @@ func TestClient(t *testing.T) {
 	}
 }
 
+// A client that offers no tools used to get a call of one that the model made up, with no answer beside it.
+func TestNoCallsWithoutTools(t *testing.T) {
+	l := serve(t, Options{Engine: demo(t)})
+	c := client(l)
+	for _, system := range []string{"Be brief.", "You have the tool get_weather. Use it."} {
+		p := question("pond-demo", "What is the weather in Oslo?")
+		p.Messages = append([]sdk.ChatCompletionMessageParamUnion{sdk.SystemMessage(system)}, p.Messages...)
+		p.Temperature, p.MaxCompletionTokens = sdk.Float(0), sdk.Int(60)
+		answer, err := c.Chat.Completions.New(context.Background(), p, option.WithJSONSet("enable_thinking", false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := answer.Choices[0].Message; len(m.ToolCalls) > 0 || m.Content == "" || answer.Choices[0].FinishReason == "tool_calls" {
+			t.Errorf("%q: got %s, want text and no calls", system, answer.RawJSON())
+		}
+	}
+}
+
 // What agents use beyond text: objects by a schema, calls that must be made, several answers, and the Responses API, streamed and not.
 func TestClientForms(t *testing.T) {
 	l := serve(t, Options{})

@@ -21,7 +21,7 @@ type Generation struct {
 type ChatRequest struct {
 	Generation
 	Messages         []Message
-	Tools            []json.RawMessage // empty when tool_choice is "none"
+	Tools            []json.RawMessage
 	ToolChoice       ToolChoice
 	OneCall          bool  // parallel_tool_calls false
 	Thinking         *bool // nil when the client left it to the server

@@ -125,12 +125,12 @@ func (o *object) chooseTool(req *ChatRequest, named, allowed func(*object) *obje
 	}
 }
 
-// toolMode takes one of the three words. With none the tools are not shown to the model.
+// toolMode takes one of the three words. With none the model still sees the tools, so that the prompt stays the one that the cache knows.
 func (o *object) toolMode(req *ChatRequest, path, word string) {
 	switch word {
 	case "auto":
 	case "none":
-		req.Tools, req.ToolChoice.Mode = nil, ToolNone
+		req.ToolChoice.Mode = ToolNone
 	case "required":
 		if len(req.Tools) == 0 {
 			o.report.fail(path, CodeInvalidValue, "got \"required\" without tools, want at least one tool")
