@@ -373,8 +373,17 @@ func (b *builder) object(from, to stateID, s *shape) {
 		b.call(from, to, b.anyObject())
 		return
 	}
-	// at[i]: the next key is the i-th property's or a later one's, or where all are passed, another. empty: nothing was written so far.
-	write := func(empty bool, at []stateID, done func(i int) stateID) {
+	// at[i]: the next key is the i-th property's or a later one's, or where all are passed, another. after[i]: a member was written, and those
+	// before i count no more. The first key has places of its own, since no comma stands before it.
+	states := func() []stateID {
+		out := make([]stateID, len(all)+1)
+		for i := range out {
+			out[i] = b.add()
+		}
+		return out
+	}
+	first, next, after := states(), states(), states()
+	for _, at := range [][]stateID{first, next} {
 		for i, p := range all {
 			if !p.required {
 				b.skip(at[i], at[i+1])
@@ -385,7 +394,7 @@ func (b *builder) object(from, to stateID, s *shape) {
 			if p.schemas != nil {
 				value = b.rule(p.schemas)
 			}
-			b.member(key, done(i+1), value)
+			b.member(key, after[i+1], value)
 		}
 		if open {
 			key, value := b.add(), b.any(anyDepth)
@@ -393,23 +402,12 @@ func (b *builder) object(from, to stateID, s *shape) {
 				value = b.rule(more)
 			}
 			b.otherKey(at[len(all)], key, all)
-			b.member(key, done(len(all)), value)
+			b.member(key, after[len(all)], value)
 		}
 	}
-	states := func() []stateID {
-		out := make([]stateID, len(all)+1)
-		for i := range out {
-			out[i] = b.add()
-		}
-		return out
-	}
-	first, next, after := states(), states(), states()
 	opened := b.add()
 	b.byte(from, opened, '{')
 	b.call(opened, first[0], b.gap())
-	done := func(i int) stateID { return after[i] }
-	write(true, first, done)
-	write(false, next, done)
 	optional := true // all from here on
 	for i := len(all); i >= 0; i-- {
 		if i < len(all) {

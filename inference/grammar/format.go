@@ -19,9 +19,16 @@ var formats = map[string]string{
 	"hostname":  hostText,
 	"ipv4":      octetText + `(\.` + octetText + `){3}`,
 	"ipv6":      `[0-9a-f]{1,4}(:[0-9a-f]{1,4}){7}`,
+	"byte":      `([A-Za-z0-9+/]{4}){0,64}([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?`,
 	"uri":       `https?://` + hostText + `(:[1-9][0-9]{1,3})?(/[A-Za-z0-9._~-]{1,40}){0,8}/?(\?[A-Za-z0-9._~=&-]{1,100})?(#[A-Za-z0-9._~-]{1,40})?`,
-	"text":      "",
+	"text":      "", // OpenAPI's and others' hints about what a value means
 	"string":    "",
+	"password":  "",
+	"binary":    "",
+	"int32":     "",
+	"int64":     "",
+	"float":     "",
+	"double":    "",
 }
 
 const (

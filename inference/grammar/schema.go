@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// node of a schema's JSON, in the order in which it was written.
+// jsonNode is a value of a schema's JSON, with its members in the order in which they were written.
 type jsonNode struct {
 	id    int
 	path  string // JSON pointer

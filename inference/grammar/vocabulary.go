@@ -153,5 +153,5 @@ func (v *Vocabulary) trie(ids []int32) trie {
 func set(mask []uint64, id int32)   { mask[id/64] |= 1 << (id % 64) }
 func unset(mask []uint64, id int32) { mask[id/64] &^= 1 << (id % 64) }
 
-// Has reports whether a token of that text exists as one that is no text.
+// has reports whether the vocabulary has the tag as a token of its own.
 func (v *Vocabulary) has(s symbol) bool { return len(v.special[s-256]) > 0 }
