@@ -8,7 +8,7 @@ GUI_CC := $(shell command -v clang-19 2>/dev/null)
 GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
 GUI_TAGS = -tags migrated_fynedo$(if $(filter Linux,$(shell uname -s)),$(comma)x11)
 
-.PHONY: help run test build gui bench bench-pull test-faults fuzz schemas masks clients load parity parity-mlx rehearsal screenshot screenshots bench-ui icons test-app app metal-check test-gpu clean
+.PHONY: help run test build gui bench bench-peer bench-pull test-faults fuzz schemas masks clients load parity parity-mlx rehearsal screenshot screenshots bench-ui icons test-app app metal-check test-gpu clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,9 @@ test-gpu: ## on a Mac: the binding, the device, every kernel and whole models on
 
 bench: ## decode and prefill speed of the demo model, and the time from start to the first token
 	@CGO_ENABLED=0 $(GO) test -run '^$$' -bench Demo -benchtime 3x ./inference
+
+bench-peer: ## decode and prefill of the full shape beside llama.cpp: 45 GB of disk, 22 GiB of memory (ARGS="-contexts 256,4096,65536"; DIR)
+	@DIR=$(DIR) scripts/benchpeer/peer.sh $(ARGS)
 
 bench-pull: ## rate and memory of the downloader on loopback, with hashing, without, and beside curl (BYTES=2000000000; RATE bounds it, in bytes a second)
 	@POND_BENCH_BYTES=$(or $(BYTES),2000000000) POND_BENCH_RATE=$(RATE) CGO_ENABLED=0 $(GO) test ./inference/checkpoint/fetch -run TestBenchPull -count 1 -timeout 60m -v

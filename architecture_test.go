@@ -23,6 +23,7 @@ var layers = []layer{
 	{"scripts/fullsize", []string{"inference/tinymodel/fullsize"}},
 	{"scripts/icons", []string{"scripts/icons/tray"}},
 	{"scripts/rehearsal", []string{"inference/..."}},
+	{"scripts/benchpeer", []string{"inference/...", "metal/host/..."}},
 	{"scripts/...", nil},
 	{"parity", nil}, // tests only
 	{"packaging/...", nil},
