@@ -11,9 +11,20 @@ if [ "$(uname -s)" != Linux ]; then
   exit 2
 fi
 
+scripts/install.sh test
+
 step() { printf '\n== %s (%ss)\n' "$1" "$SECONDS"; }
-# tests [ARGUMENT]... runs them once, with the reasons of those that are skipped
-tests() { go test -count 1 -timeout 30m -v "$@" | grep -E '^(---|    ---|ok|FAIL|panic)|_test.go:' | grep -v -- '--- PASS' || true; [ "${PIPESTATUS[0]}" = 0 ]; }
+tmp=$(mktemp -d)
+server=
+trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$tmp"' EXIT
+
+# tests [ARGUMENT]... runs them once and shows results, and the reasons of those that are skipped
+tests() {
+  local status=0
+  go test -count 1 -timeout 30m -v "$@" >"$tmp/log" 2>&1 || status=$?
+  grep -E '^(---|    ---|ok|FAIL|panic)|_test.go:' "$tmp/log" | grep -v -- '--- PASS' || true
+  return "$status"
+}
 
 step "vet of the binding for a Mac"
 GOOS=darwin GOARCH=arm64 go vet ./metal/... ./inference/...
@@ -34,8 +45,6 @@ step "the engine"
 tests ./inference -run 'Standin|OneOwner|FailedGPU'
 
 step "pond serve answers"
-tmp=$(mktemp -d)
-trap 'kill "$server" 2>/dev/null || true; rm -rf "$tmp"' EXIT
 go build -o "$tmp/pond" .
 port=$((20000 + RANDOM % 20000))
 "$tmp/pond" serve --executor standin --model pond-demo --addr "127.0.0.1:$port" >"$tmp/serve.log" 2>&1 &
@@ -47,6 +56,7 @@ echo "$answer" | grep -q "demo model" || { echo "got: $answer"; cat "$tmp/serve.
 echo "$answer" | grep -o '"timings":{[^}]*}'
 kill -INT "$server"
 wait "$server" # an end with leaks or misuse is an error
+server=
 
 missing=
 for tool in qemu-aarch64 clang++-19 aarch64-linux-gnu-ld; do command -v "$tool" >/dev/null || missing="$missing $tool"; done
