@@ -133,7 +133,8 @@ func (t *Toolchain) Build(source string, o CompileOptions) (string, error) {
 	flags := commonFlags()
 	switch {
 	case o.Checked && t.clang:
-		flags = append(flags, "-O1", "-fsanitize=thread", "-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-instrument-atomics=0",
+		// bounds and alignment trap: an index outside a private array, a vector at an address that is no multiple of its size.
+		flags = append(flags, "-O1", "-fsanitize=thread,bounds,alignment", "-fsanitize-trap=bounds,alignment", "-mllvm", "-ubsan-unique-traps", "-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-instrument-atomics=0",
 			"-mllvm", "-tsan-instrument-read-before-write=1") // y += x reads y: count it
 	case o.Checked:
 		flags = append(flags, "-O1", "-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0")

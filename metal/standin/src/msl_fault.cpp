@@ -28,7 +28,7 @@ static void faultExit() {
 
 static void trapExit() {
   Worker* w = context->worker;
-  report(w, (void*)(w->faultPC + 1), "undefined behaviour: an index outside a private array, or a division by zero, thread %u of threadgroup %u", w->c.lane->linear, w->groupNumber - w->d->groupBase);
+  report(w, (void*)(w->faultPC + 1), "index out of bounds of an array, vector that is not aligned, or division by zero: thread %u of threadgroup %u", w->c.lane->linear, w->groupNumber - w->d->groupBase);
   abandon(w);
 }
 

@@ -101,6 +101,17 @@ kernel void part_of_a_simdgroup(device const float* x [[buffer(0)]], device floa
     }
 }
 
+kernel void private_overrun(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], uint t [[thread_index_in_threadgroup]]) {
+    float a[4];
+    for (uint i = 0; i < 4; ++i) a[i] = x[i];
+    y[t] = a[t & 7]; // FAULT
+}
+
+kernel void unaligned_vector(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], uint t [[thread_index_in_threadgroup]]) {
+    device const float4* v = (device const float4*)(x + 1);
+    y[t] = v[t & 7].x; // FAULT
+}
+
 // No fault: two dispatches of copy without a barrier between them are one.
 kernel void copy(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], uint i [[thread_position_in_grid]]) {
     y[i] = x[i];
