@@ -222,7 +222,6 @@ func TestEjectedDrive(t *testing.T) {
 	if err := os.Rename(away, drive); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "no job", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.job == nil })
 	p.Look() // as Attend does every few seconds
 	if s := p.State(); s.Phase != Stopped || !s.Ready {
 		t.Errorf("back: got %s %q", s.Phase, s.Line())

@@ -12,7 +12,7 @@ import (
 //
 //   - The machine is kept awake only while there is work, and let sleep within a look after it.
 //   - Idle time counts from the end of the last work; a model that had nothing to do for as long as the settings say is let go.
-//   - When memory becomes short, snapshots go first; when it becomes critical, new work waits; when it stays critical and nothing is
+//   - While memory is short, snapshots go first; when it becomes critical, new work waits; when it stays critical and nothing is
 //     computed, the model is let go.
 type watch struct {
 	pond   *Pond
@@ -41,6 +41,9 @@ func (w *watch) look() {
 	}
 	busy := work.Active+work.Queued > 0
 	w.keepAwake(busy)
+	if w.level != memgate.Normal && stats.SnapshotBytes > 0 { // also those that an answer leaves behind while memory is short
+		p.log("snapshots dropped", "bytes", w.engine.DropSnapshots())
+	}
 	p.mu.Lock()
 	if busy {
 		p.worked = now
