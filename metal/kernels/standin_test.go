@@ -1,6 +1,6 @@
 package kernels
 
-// The Metal text on the stand-in, which runs it on the CPU: every kernel against its reference. POND_METAL_LONG=1 runs the wide cases
+// The Metal text on the stand-in, which runs it on the CPU: every kernel against its reference. POND_METAL_CHECK=1 runs the wide cases
 // too, minutes of them; `make metal-check` sets it.
 
 import (
@@ -138,8 +138,8 @@ func TestManyKeys(t *testing.T) {
 
 // TestManyRows: the same for rows of every kernel.
 func TestManyRows(t *testing.T) {
-	if os.Getenv("POND_METAL_LONG") == "" {
-		t.Skip("takes minutes: POND_METAL_LONG=1 runs it")
+	if os.Getenv("POND_METAL_CHECK") == "" {
+		t.Skip("takes minutes: POND_METAL_CHECK=1 runs it")
 	}
 	m := openMachine(t, false)
 	for _, c := range wideRows(newMaker(6)) {

@@ -63,8 +63,8 @@ func decodeTraffic(m maker) []traffic {
 // TestDecodeMovesNoMoreThanItMust: lines of 64 bytes that each kind of dispatch touches, over the bytes that it must move. Lines of partly
 // used scales at the end of a matrix and of single words are what is left.
 func TestDecodeMovesNoMoreThanItMust(t *testing.T) {
-	if os.Getenv("POND_METAL_LONG") == "" {
-		t.Skip("counts real widths, a minute: POND_METAL_LONG=1 runs it")
+	if os.Getenv("POND_METAL_CHECK") == "" {
+		t.Skip("counts real widths, a minute: POND_METAL_CHECK=1 runs it")
 	}
 	m := openMachine(t, true)
 	for _, c := range decodeTraffic(newMaker(11)) {
