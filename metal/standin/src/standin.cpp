@@ -90,7 +90,8 @@ EXPORT std::string* pond_standin_open(const char* config, uintptr_t compile) {
   w.device = create<Device>()->self;
   hold(w.device);
   release(w.device);
-  w.captureManager = immortal(classOf<CaptureManager>, new CaptureManager);
+  if (!w.captureManager) w.captureManager = immortal(classOf<CaptureManager>, new CaptureManager);
+  stateOf<CaptureManager>(w.captureManager)->capturing = false;
   return nullptr;
 }
 
@@ -100,7 +101,7 @@ EXPORT std::string* pond_standin_close() {
   if (!session()) return nullptr;
   waitIdle();
   std::vector<std::string> leaks = endSession();
-  w.device = nullptr;
+  unhold(std::exchange(w.device, nullptr));
   w.config.compile = nullptr;
   return handle(joined(leaks));
 }
