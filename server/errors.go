@@ -106,7 +106,8 @@ func (s *Server) describe(c echo.Context, err error) (int, failure) {
 	case errors.As(err, &wire):
 		return http.StatusBadRequest, failure{kindRequest, wire.Error(), wire.Param, wire.Code}
 	case errors.As(err, &talk):
-		return http.StatusBadRequest, failure{kindRequest, talk.Error(), talk.Path, openai.CodeInvalidValue}
+		path := conversationPath(c, talk.Path)
+		return http.StatusBadRequest, failure{kindRequest, path + ": " + talk.Message, path, openai.CodeInvalidValue}
 	case errors.As(err, &long):
 		return http.StatusBadRequest, failure{kindRequest, contextAdvice(long), promptField(c), codeContext}
 	case errors.As(err, &body):
@@ -195,6 +196,14 @@ func promptField(c echo.Context) string {
 		return "input"
 	}
 	return "messages"
+}
+
+// conversationPath names the field that a fault of the conversation is in. Only the chat API's messages are those that the engine counts.
+func conversationPath(c echo.Context, path string) string {
+	if !strings.HasPrefix(path, "messages") || c.Path() != pathResponses && !isMessages(c) {
+		return path
+	}
+	return promptField(c)
 }
 
 // isMessages says whether the request is for Anthropic's API. It is asked before routing too.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,6 +55,24 @@ func TestDescribe(t *testing.T) {
 		if diff := cmp.Diff(test.body, f.openai()); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", test.err, diff)
 		}
+	}
+}
+
+// The engine counts messages that the Responses API and Anthropic's do not have: their clients hear of the field as a whole.
+func TestFaultOfAConversation(t *testing.T) {
+	l := serve(t, Options{})
+	for path, c := range map[string][2]string{
+		"/v1/chat/completions":      {`{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{x"}}]}]}`, "messages[1].tool_calls[0].function.arguments: "},
+		"/v1/responses":             {`{"instructions":"s","input":[{"role":"user","content":"x"},{"type":"function_call","call_id":"c","name":"f","arguments":"{x"}]}`, "input: "},
+		"/v1/messages/count_tokens": {`{"system":"s","messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":[1]}]},{"role":"user","content":"y"}]}`, "messages: "},
+	} {
+		status, _, answer := l.post(path, c[0])
+		if status != 400 || !strings.Contains(string(answer), `"message":"`+c[1]) {
+			t.Errorf("%s: got status %d and %s, want 400 about %s", path, status, answer, c[1])
+		}
+	}
+	if status, _, answer := l.post("/v1/responses", `{"input":[]}`); status != 400 || !strings.Contains(string(answer), `"param":"input"`) {
+		t.Errorf("empty input: got status %d and %s, want 400 about input", status, answer)
 	}
 }
 

@@ -53,7 +53,6 @@ func TestHeartbeatByTheClock(t *testing.T) {
 	url, ended := pumped(t, 20*time.Millisecond, next, func() {}, func(w *eventStream, _ inference.Update) error {
 		return w.event(map[string]string{"text": "a\nb <&> \u2028"})
 	})
-	start := time.Now()
 	resp, err := http.Get(url)
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +63,8 @@ func TestHeartbeatByTheClock(t *testing.T) {
 	}
 	lines := bufio.NewScanner(resp.Body)
 	lines.Scan()
-	if first := lines.Text(); !strings.HasPrefix(first, ":") || time.Since(start) > time.Second {
-		t.Errorf("got first line %q after %v, want a comment at once", first, time.Since(start))
+	if first := lines.Text(); !strings.HasPrefix(first, ":") {
+		t.Errorf("got first line %q, want a comment before the engine has said anything", first)
 	}
 	var beats int
 	var rest []string
