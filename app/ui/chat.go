@@ -221,6 +221,7 @@ func (c *chatWindow) open(id string) {
 			return
 		}
 		c.attend(talk)
+		c.focus()
 	})
 }
 

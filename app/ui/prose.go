@@ -321,7 +321,7 @@ func newCodeView(b block, whole func() string, copied func(string), outer func(*
 	button := widget.NewButton("Copy", func() { copied(whole()) }) // an icon would be parsed anew for each block
 	button.Importance = widget.LowImportance
 	head := container.New(margins{left: 2, right: 2, top: 2}, container.NewHBox(name, layout.NewSpacer(), button))
-	v.object = onSurface(container.NewVBox(head, body))
+	v.object = container.New(margins{top: 2, bottom: 6}, onSurface(container.New(stacked{-7}, head, body)))
 	return v
 }
 

@@ -74,6 +74,11 @@ func scenes() []scene {
 	found.Found = []app.Copy{{Tool: "LM Studio", Dir: "/Users/ada/.lmstudio/models/qwen3.6-35b-a3b", Bytes: gb(20.42)}}
 	failed := stateOf(app.Stopped)
 	failed.Phase, failed.Failure, failed.NextAddress, failed.Holder = app.Failed, "the port 11535 is taken", "127.0.0.1:11536", "ollama"
+	small := stateOf(app.Stopped)
+	small.Model, small.Disk = app.DemoModel, app.DiskState{}
+	small.Machine = app.MachineFacts{System: "macOS 15.6, arm64", Processor: "Apple M2", Memory: "16.0 GB, of which 9.4 GB are available"}
+	small.Verdict = app.Verdict{Known: true, Allowed: true, Sentence: "fits: needs 132 MB, and 9.4 GB are available", CeilingTokens: 32768, NeedBytes: 132e6, HaveBytes: gb(9.4),
+		Sums: []app.Sum{{Label: "weights", Bytes: 31e6}, {Label: "prefill workspace", Bytes: 40e6}, {Label: "keys and values of 32K tokens", Bytes: 61e6}, {Label: "in all", Bytes: 132e6}}}
 	open := func(a app.Action) func(*stage) { return func(st *stage) { st.ui.Open(a) } }
 	chatScene := func(st *stage) {
 		writeChats(st)
@@ -86,6 +91,7 @@ func scenes() []scene {
 	return []scene{
 		{"welcome", stateOf(app.NeedModel), fyne.NewSize(620, 700), open(app.OpenWelcome), func(st *stage) fyne.Window { return st.ui.welcome.w }, nil},
 		{"welcome-found", found, fyne.NewSize(620, 700), open(app.OpenWelcome), func(st *stage) fyne.Window { return st.ui.welcome.w }, nil},
+		{"welcome-demo", small, fyne.NewSize(620, 700), open(app.OpenWelcome), func(st *stage) fyne.Window { return st.ui.welcome.w }, nil},
 		{"home", stateOf(app.Busy), fyne.NewSize(600, 460), open(app.OpenWindow), func(st *stage) fyne.Window { return st.ui.home.w }, nil},
 		{"home-failed", failed, fyne.NewSize(600, 460), open(app.OpenWindow), func(st *stage) fyne.Window { return st.ui.home.w }, nil},
 		{"model", stateOf(app.Downloading), fyne.NewSize(700, 560), open(app.OpenModel), func(st *stage) fyne.Window { return st.ui.model.w }, nil},

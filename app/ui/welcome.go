@@ -24,6 +24,7 @@ type welcomeWindow struct {
 	size, where, room       *widget.Label
 	trouble                 *widget.Label
 	need, copyBox, download fyne.CanvasObject
+	small                   fyne.CanvasObject // what to know where only the demo model runs
 	copyLine                *widget.Label
 	copyMode                *widget.RadioGroup
 	progress                *thinBar
@@ -53,11 +54,8 @@ func newWelcomeWindow(u *UI) *welcomeWindow {
 	v.line = quiet("")
 	v.main = widget.NewButton("", nil)
 	v.main.Importance = widget.HighImportance
-	v.demo = widget.NewButton("Try the demo model now", func() {
-		u.act(app.UseDemo)
-		u.Open(app.OpenChat)
-		v.w.Hide()
-	})
+	v.demo = widget.NewButton(tryDemo, v.useDemo)
+	v.small = card(subtitle("The demo model"), wrapped("This machine runs the demo model, which is built in: small, fast, and good for trying everything out. "+fullNeeds))
 
 	head := container.NewBorder(nil, nil, u.picture(64), nil,
 		container.New(stacked{-12}, title("Welcome to Pond"), wrapped("A language model that runs on this machine and nowhere else: a chat, and an endpoint for any OpenAI client.")))
@@ -65,10 +63,22 @@ func newWelcomeWindow(u *UI) *welcomeWindow {
 	v.download = card(subtitle("Download"), fact("Size", v.size), fact("Goes to", v.where), fact("Free there", v.room))
 	v.copyBox = card(subtitle("It is here already"), v.copyLine, v.copyMode)
 	foot := container.NewVBox(v.progress, v.line, container.NewHBox(v.demo, layoutSpacer(), v.main))
-	body := container.NewVBox(head, v.need, v.copyBox, v.download, v.trouble)
+	body := container.NewVBox(head, v.need, v.small, v.copyBox, v.download, v.trouble)
 	v.w = u.window("Welcome to Pond", 620, 700, page(container.NewBorder(nil, foot, nil, nil, container.NewVScroll(container.New(margins{right: 8}, body)))))
 	v.draw(u.state)
 	return v
+}
+
+const (
+	tryDemo   = "Try the demo model now"
+	fullNeeds = "The full model, Qwen3.6-35B-A3B, needs a Mac with Apple Silicon, macOS 15 and 32 GB, or Linux with 20.5 GB of available memory."
+)
+
+// useDemo starts the built-in model and opens the chat.
+func (v *welcomeWindow) useDemo() {
+	v.u.act(app.UseDemo)
+	v.u.Open(app.OpenChat)
+	v.w.Hide()
 }
 
 func modeLabel(m app.AdoptMode) string {
@@ -119,7 +129,8 @@ func (v *welcomeWindow) draw(s app.State) {
 	}
 	show(v.line, v.line.Text != "")
 	v.drawMain(s, found)
-	show(v.demo, s.Model != app.DemoModel || !s.Phase.Serving())
+	show(v.demo, s.Model != app.DemoModel)
+	show(v.small, s.Model == app.DemoModel)
 }
 
 // drawMain is the one button.
@@ -133,6 +144,8 @@ func (v *welcomeWindow) drawMain(s app.State, found bool) {
 		text, tapped, can = "Use the copy found in "+s.Found[0].Tool, func() { v.adopt(s.Found[0]) }, true
 	case s.Phase == app.NeedModel && s.Disk.DoneBytes == 0 && next.Action == app.Download:
 		text = "Download " + bytes(s.Disk.TotalBytes)
+	case s.Model == app.DemoModel && s.Phase == app.Stopped:
+		text, tapped, can = tryDemo, v.useDemo, true
 	case s.Phase.Serving():
 		text, tapped, can = "Open the chat", func() { v.u.Open(app.OpenChat); v.w.Hide() }, true
 	}

@@ -177,6 +177,12 @@ func TestWelcome(t *testing.T) {
 	if st.adopted[0] != app.AdoptInPlace {
 		t.Errorf("got mode %v", st.adopted[0])
 	}
+	small := stateOf(app.Stopped)
+	small.Model, small.Disk = app.DemoModel, app.DiskState{}
+	st.ui.Draw(small)
+	if !strings.Contains(texts(w), "needs a Mac with Apple Silicon") || st.ui.welcome.main.Text != tryDemo || st.ui.welcome.demo.Visible() {
+		t.Errorf("a machine for the demo model alone: got\n%s", texts(w))
+	}
 	st.ui.Draw(stateOf(app.Downloading))
 	press(t, w, "Show the progress")
 	if st.ui.model == nil {
