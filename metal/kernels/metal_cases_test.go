@@ -68,6 +68,9 @@ func elementwiseCases(m maker) []metalCase {
 			logits.F32[n-3], logits.F32[37] = 50, 50 // a tie far apart
 		}
 		out = append(out, metalCase{kernel: Argmax(), name: fmt.Sprintf("N%d", n), params: ArgmaxParams{n}, items: 1, args: []Arg{logits, m.ids(1)}})
+		last := m.f32(n)
+		last.F32[n-1] = 60 // behind the last whole group of four
+		out = append(out, metalCase{kernel: Argmax(), name: fmt.Sprintf("N%d_last", n), params: ArgmaxParams{n}, items: 1, args: []Arg{last, m.ids(1)}})
 	}
 	return out
 }
