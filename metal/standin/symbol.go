@@ -12,7 +12,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// symbols answers which line of the kernel text an address of a kernel library belongs to. Files of the shim are looked through: what counts is the
+// lineTable answers which line of the kernel text an address of a kernel library belongs to. Files of the shim are looked through: what counts is the
 // line of the text that called them.
 type lineTable struct {
 	mu    sync.Mutex // protects files

@@ -18,7 +18,7 @@ const (
 	end
 )
 
-// token is one word of the source with the white space before it. Rewriting changs s, before and dropped; the rest of the text,
+// token is one word of the source with the white space before it. Rewriting changes s, before and dropped; the rest of the text,
 // and so every line number, stays as it was.
 type token struct {
 	kind    kind
@@ -30,7 +30,7 @@ type token struct {
 	line    int
 }
 
-// Position of a token for messages.
+// pos is the place of a token, for messages.
 func (t token) pos() string { return fmt.Sprintf("%s:%d", t.file, t.line) }
 
 // operators of more than one character, longest first. ">>" is missing on purpose: it closes two template lists as often as it
