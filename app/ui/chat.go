@@ -184,9 +184,10 @@ func (c *chatWindow) focus() { c.w.Canvas().Focus(c.entry) }
 
 // drawState follows the model: whether it runs, and what to do if not.
 func (c *chatWindow) drawState(s app.State) {
-	before := c.state.object.Visible()
+	before := c.state.object.MinSize().Height
+	seen := c.state.object.Visible()
 	c.state.draw(s)
-	if c.state.object.Visible() != before {
+	if c.state.object.Visible() != seen || c.state.object.MinSize().Height != before {
 		c.root.Refresh()
 	}
 	chosen := c.u.controls.Settings()

@@ -125,14 +125,16 @@ type banner struct {
 	object fyne.CanvasObject
 	line   *widget.Label
 	bar    *thinBar
+	room   fyne.CanvasObject // of the bar
 	next   *nextButton
 }
 
 func newBanner(u *UI) *banner {
 	b := &banner{line: widget.NewLabel(""), bar: newThinBar(), next: newNextButton(u)}
 	b.line.Truncation = fyne.TextTruncateEllipsis
+	b.room = container.New(margins{left: 8, right: 8}, b.bar)
 	b.object = container.New(margins{12, 6, 12, 6}, container.NewStack(newTinted(colorSurface, theme.Size(theme.SizeNameInputRadius)),
-		container.New(margins{6, 4, 6, 4}, container.NewBorder(nil, container.New(margins{left: 8, right: 8}, b.bar), nil, b.next.Button, b.line))))
+		container.New(margins{6, 4, 6, 4}, container.NewBorder(nil, b.room, nil, b.next.Button, b.line))))
 	return b
 }
 
@@ -141,7 +143,7 @@ func (b *banner) draw(s app.State) {
 	b.next.draw(s)
 	fraction, moving := progressOf(s)
 	b.bar.set(fraction)
-	show(b.bar, moving)
+	show(b.room, moving)
 	show(b.object, !s.Phase.Serving())
 }
 
