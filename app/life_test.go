@@ -450,3 +450,37 @@ func TestSettingsApply(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestWakeRefused: when there is no room for the model any more, the request that would wake it is told so, and the failure stands in the
+// menu; nobody is left waiting.
+func TestWakeRefused(t *testing.T) {
+	var short atomic.Bool
+	p, _ := homeOf(t, func(h *Home, _ *settings.Settings) {
+		h.Memory = func() memgate.Reading {
+			r := memgate.Reading{System: memgate.Linux, Total: memgate.Of(8 << 30), Available: memgate.Of(4 << 30)}
+			if short.Load() {
+				r.Available = memgate.Of(1 << 20)
+			}
+			return r
+		}
+	})
+	p.Do(context.Background(), Start)
+	s := until(t, p, "running", phase(Running))
+	p.Do(context.Background(), Unload)
+	until(t, p, "unloaded", func(s State) bool { return s.Unloaded })
+	short.Store(true)
+	r, err := http.Post(s.Endpoint()+"/chat/completions", "application/json", strings.NewReader(`{"model":"tiny","messages":[{"role":"user","content":"hello"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var answer struct {
+		Error struct{ Message, Code string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&answer); err != nil || r.StatusCode != http.StatusServiceUnavailable || !strings.Contains(answer.Error.Message, "available") {
+		t.Errorf("got %s %+v, %v; want the reason", r.Status, answer, err)
+	}
+	if s := until(t, p, "failed", phase(Failed)); !strings.Contains(s.Failure, "available") {
+		t.Errorf("got %q", s.Failure)
+	}
+}

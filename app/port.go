@@ -3,6 +3,7 @@ package app
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -169,7 +170,11 @@ func refuse(c net.Conn, why error) {
 	if why != nil {
 		text = why.Error()
 	}
-	answer(c, http.StatusServiceUnavailable, fmt.Sprintf(`{"error":{"message":%q,"type":"server_error","code":"model_not_loaded","param":null}}`, text))
+	message, err := json.Marshal(text)
+	if err != nil {
+		panic("app: internal error: " + err.Error()) // a string has its JSON
+	}
+	answer(c, http.StatusServiceUnavailable, fmt.Sprintf(`{"error":{"message":%s,"type":"server_error","code":"model_not_loaded","param":null}}`, message))
 }
 
 func answer(c net.Conn, status int, body string) {
