@@ -168,3 +168,41 @@ func testProduct(t *testing.T, k *Kernels, o KernelOptions) {
 		y.Free()
 	}
 }
+
+// TestOrderChangesNoBit: sums that round give the same bits in every order, with any number of workers, with and without access hooks, and
+// with both compilers.
+func TestOrderChangesNoBit(t *testing.T) {
+	const rows, n, m, cols, depth = 200, 515, 16, 24, 640
+	r := rand.New(rand.NewPCG(9, 9))
+	values := make([]float32, rows*n)
+	for i := range values {
+		values[i] = r.Float32()*2 - 1
+	}
+	var want []uint32
+	for name, tc := range toolchains(t, "clang++-19", "g++") {
+		for _, checked := range []bool{false, true} {
+			k, err := tc.Compile(fixture(t, "basic.metal"), CompileOptions{Checked: checked})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, y, d := k.NewMemory("x", 4*rows*n), k.NewMemory("y", 4*rows), k.NewMemory("d", 4*m*cols)
+			copy(x.F32(), values)
+			for _, o := range orders {
+				run(t, k, "row_sum", []KernelArg{{Memory: x}, {Memory: y}, {Bytes: u32s(n)}}, KernelGrid{Groups: [3]int{rows}, Threads: [3]int{128}}, o)
+				run(t, k, "product_f32", []KernelArg{{Memory: x}, {Memory: x, Offset: 4 * m * depth}, {Memory: d}, {Bytes: u32s(m, cols, depth, 0)}}, KernelGrid{Groups: [3]int{cols / 8, m / 8}, Threads: [3]int{32}}, o)
+				got := append(append([]uint32{}, y.U32()...), d.U32()...)
+				if want == nil {
+					want = got
+				}
+				for i := range want {
+					if got[i] != want[i] {
+						t.Fatalf("%s, hooks %v, %+v: result %d: got %08x, want %08x", name, checked, o, i, got[i], want[i])
+					}
+				}
+			}
+			x.Free()
+			y.Free()
+			d.Free()
+		}
+	}
+}
