@@ -19,13 +19,13 @@ type layer struct {
 }
 
 var layers = []layer{
-	{".", []string{"app/...", "server", "inference/...", "assets"}},
+	{".", []string{"app/...", "server", "inference/...", "assets", "parity"}},
 	{"scripts/fullsize", []string{"inference/tinymodel/fullsize"}},
 	{"scripts/icons", []string{"scripts/icons/tray"}},
 	{"scripts/rehearsal", []string{"inference/..."}},
 	{"scripts/benchpeer", []string{"inference/...", "metal/host/..."}},
 	{"scripts/...", nil},
-	{"parity", nil}, // tests only
+	{"parity", nil}, // a record, and tests
 	{"packaging/...", nil},
 	{"assets/...", nil},
 
@@ -50,6 +50,7 @@ var layers = []layer{
 	{"inference/cache", []string{"metal"}},
 	{"inference/qwen36", []string{"inference/ablate", "inference/cache", "inference/checkpoint", "inference/plan", "metal", "metal/kernels"}},
 	{"inference/bench", []string{"inference/...", "metal"}},
+	{"inference/eval", []string{"inference"}},
 	{"inference", []string{"inference/...", "metal/..."}},
 
 	{"metal/mtl", nil},

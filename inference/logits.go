@@ -10,15 +10,7 @@ import (
 // Logits runs the model over tokens, from an empty state, and calls each with the logits after every one of them, [Vocab] f32, valid
 // during the call. For perplexity and inspection; it waits its turn like a request.
 func (e *Engine) Logits(ctx context.Context, ids []int32, each func(pos int, logits []float32) error) error {
-	if len(ids) == 0 || len(ids) > e.info.ContextTokens {
-		return fmt.Errorf("logits: got %d tokens, want 1 to %d", len(ids), e.info.ContextTokens)
-	}
-	j := &job{ctx: ctx, answer: newAnswer(ctx)}
-	j.task = func() error {
-		seq, err := e.model.NewSequence()
-		if err != nil {
-			return err
-		}
+	return e.study(ctx, ids, func(j *job, seq *qwen36.Sequence) error {
 		for pos := 0; pos < len(ids); pos += logitsChunk {
 			if err := e.cancelled(j); err != nil {
 				return err
@@ -37,6 +29,41 @@ func (e *Engine) Logits(ctx context.Context, ids []int32, each func(pos int, log
 			}
 		}
 		return nil
+	})
+}
+
+// LogitsByToken is Logits by the plan that answers are made with, one token a run, where Logits takes them in by the chunk.
+func (e *Engine) LogitsByToken(ctx context.Context, ids []int32, each func(pos int, logits []float32) error) error {
+	return e.study(ctx, ids, func(j *job, seq *qwen36.Sequence) error {
+		for pos, id := range ids {
+			if err := e.cancelled(j); err != nil {
+				return err
+			}
+			logits, err := seq.Token(id)
+			if err != nil {
+				return err
+			}
+			e.queue.count(1)
+			if err := each(pos, logits); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// study runs work over a sequence of its own on the worker, in turn with the requests, and frees it afterwards.
+func (e *Engine) study(ctx context.Context, ids []int32, work func(*job, *qwen36.Sequence) error) error {
+	if len(ids) == 0 || len(ids) > e.info.ContextTokens {
+		return fmt.Errorf("got %d tokens, want 1 to %d", len(ids), e.info.ContextTokens)
+	}
+	j := &job{ctx: ctx, answer: newAnswer(ctx)}
+	j.task = func() error {
+		seq, err := e.model.NewSequence()
+		if err != nil {
+			return err
+		}
+		return work(j, seq)
 	}
 	if err := e.queue.add(j); err != nil {
 		return err

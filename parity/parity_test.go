@@ -1,7 +1,3 @@
-// Package parity compares Pond with implementations of the model that nobody here wrote: transformers (float32) and mlx-lm.
-// Their numbers lie in transformers.json and mlx.json; README.md says how they were made and what each proves.
-//
-// It holds no code of the program. The comparison runs the plans that ship on the host executor. Start with TestParity.
 package parity
 
 import (
