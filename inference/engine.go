@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"pond/inference/ablate"
 	"pond/inference/cache"
 	"pond/inference/chat"
 	"pond/inference/checkpoint"
@@ -87,6 +88,8 @@ type Options struct {
 	ChunkTokens   int
 	QueueLimit    int // requests that may wait
 	Logger        *slog.Logger
+	// Ablate are optimisations to switch off, for measurements; nil: none. Its Acted says afterwards which had something to change.
+	Ablate *ablate.Set
 	// OnLoad hears how many bytes of the weights are in memory, of how many, while a model in a folder is read. It is called by
 	// Open's goroutine; the last call is with done equal to total. Where the weights are not read before Open returns, it is not called.
 	OnLoad func(done, total int64)
@@ -164,10 +167,11 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.dev, err = openDevice(o.Executor, o.Threads); err != nil {
+	plans := qwen36.Options{Ablate: o.Ablate}
+	if e.dev, err = openDevice(o.Executor, o.Threads, plans); err != nil {
 		return nil, err
 	}
-	if e.model, err = qwen36.NewModel(e.dev, e.ckpt, shape, context_); err != nil {
+	if e.model, err = plans.NewModel(e.dev, e.ckpt, shape, context_); err != nil {
 		return nil, err
 	}
 	if o.Model.fsys == nil && placementOf(o.Executor) == memgate.Mapped {

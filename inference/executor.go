@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"pond/inference/ablate"
+	"pond/inference/qwen36"
+	"pond/metal/gpu"
 	"pond/metal/host"
 )
 
@@ -46,4 +49,9 @@ func (x Executor) hostMode() (m host.Mode, ok bool) {
 		return host.Int8, true
 	}
 	return "", false
+}
+
+// gpuOptions are what the plans' options mean for a GPU.
+func gpuOptions(o qwen36.Options) gpu.Options {
+	return gpu.Options{Serial: o.Ablate.Off(ablate.ConcurrentEncoding), Tuning: o.Tuning()}
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"pond/inference/memgate"
+	"pond/inference/qwen36"
 	"pond/metal"
 	"pond/metal/gpu"
 	"pond/metal/host"
@@ -37,7 +38,7 @@ func available(x Executor) error {
 }
 
 // openDevice is the only choice of device. A GPU that does not open is an error, never the processor instead.
-func openDevice(x Executor, threads int) (metal.Device, error) {
+func openDevice(x Executor, threads int, plans qwen36.Options) (metal.Device, error) {
 	if err := Available(x); err != nil {
 		return nil, fmt.Errorf("executor %s: %w", x, err)
 	}
@@ -48,7 +49,7 @@ func openDevice(x Executor, threads int) (metal.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gpu.Open(rt, gpu.Options{})
+	return gpu.Open(rt, gpuOptions(plans))
 }
 
 // placementOf says what becomes of the weights: the GPU's copy cannot be evicted.

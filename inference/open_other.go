@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"pond/inference/memgate"
+	"pond/inference/qwen36"
 	"pond/metal"
 	"pond/metal/gpu"
 	"pond/metal/host"
@@ -34,7 +35,7 @@ func available(x Executor) error {
 }
 
 // openDevice is the only choice of device.
-func openDevice(x Executor, threads int) (metal.Device, error) {
+func openDevice(x Executor, threads int, plans qwen36.Options) (metal.Device, error) {
 	if err := Available(x); err != nil {
 		return nil, fmt.Errorf("executor %s: %w", x, err)
 	}
@@ -48,7 +49,9 @@ func openDevice(x Executor, threads int) (metal.Device, error) {
 	d := &standinDevice{library: lib}
 	rt, err := mtl.Load(lib.Path())
 	if err == nil {
-		d.Device, err = gpu.Open(rt, gpu.Options{Labels: true})
+		o := gpuOptions(plans)
+		o.Labels = true
+		d.Device, err = gpu.Open(rt, o)
 	}
 	if err != nil {
 		return nil, errors.Join(err, lib.Close())

@@ -44,7 +44,7 @@ const selfTestTokens = 2
 // made-up model with the head sizes of the full one. An error says that the device could not be tried at all.
 func SelfTest(ctx context.Context, x Executor) (SelfTestReport, error) {
 	var report SelfTestReport
-	device, err := openDevice(x, 0)
+	device, err := openDevice(x, 0, qwen36.Options{})
 	if err != nil {
 		return report, err
 	}

@@ -1,6 +1,7 @@
 package qwen36
 
 import (
+	"pond/inference/ablate"
 	"pond/inference/plan"
 	"pond/metal/kernels"
 )
@@ -37,8 +38,11 @@ func (e *emitter) attention(layer, blocks int) attentionBlock {
 // counted for a full last block.
 func (e *emitter) attentionDecode(layer int, name string, blocks int) {
 	b, x := e.attention(layer, blocks), e.stream()
-	p := e.product(1, b.inputs...)
-	e.dispatch(name+".qkv", kernels.Q4GemvNorm(), p, p.N(), ranges(x, e.vector(b.prefix+"input_layernorm.weight", e.s.Hidden), b.qkv), b.inputs...)
+	e.mixerInput(name, ".qkv", b.prefix, b.qkv, b.inputs)
+	if e.Ablate.Off(ablate.FusedAttention) {
+		e.attentionUnfused(b, name)
+		return
+	}
 	acc := e.scratch("attn.acc", e.s.Heads*blocks*e.s.HeadDim)
 	stats := e.scratch("attn.stats", e.s.Heads*blocks*2)
 	rows := int64(min(blocks*kernels.AttnBlock, e.context)*e.s.KVWidth()) * plan.F32.Bytes()
@@ -51,10 +55,13 @@ func (e *emitter) attentionDecode(layer int, name string, blocks int) {
 
 // attentionPrefill appends the mixer of a chunk.
 func (e *emitter) attentionPrefill(layer int, name string) {
-	b, x := e.attention(layer, 0), e.stream()
-	h := e.norm(name+".norm", b.prefix+"input_layernorm.weight")
-	p := e.product(e.tokens, b.inputs...)
-	e.dispatch(name+".qkv", kernels.Q4Gemm(), p, p.N(), ranges(h, b.qkv), b.inputs...)
+	b := e.attention(layer, 0)
+	e.mixerInput(name, ".qkv", b.prefix, b.qkv, b.inputs)
+	e.attentionUnfused(b, name)
+}
+
+// attentionUnfused appends what follows the input projections, for any number of tokens.
+func (e *emitter) attentionUnfused(b attentionBlock, name string) {
 	q := e.scratch("attn.q", e.tokens*e.s.QWidth())
 	row := int64(e.tokens*e.s.KVWidth()) * plan.F32.Bytes()
 	args := ranges(b.qkv, b.qNorm, b.kNorm, e.rope(), e.step(), q, b.keys, b.values)
@@ -63,5 +70,5 @@ func (e *emitter) attentionPrefill(layer int, name string) {
 	args = ranges(q, b.keys, b.values, b.qkv, e.step(), b.o)
 	args[1].touched, args[2].touched = row, row
 	e.dispatch(name+".attend", kernels.AttnPrefill(), b.params, b.params.PrefillItems(), args)
-	e.dispatch(name+".out", kernels.Q4GemmAdd(), e.product(e.tokens, b.out), e.s.Hidden, ranges(b.o, x), b.out)
+	e.dispatch(name+".out", kernels.Q4GemmAdd(), e.product(e.tokens, b.out), e.s.Hidden, ranges(b.o, e.stream()), b.out)
 }

@@ -4,18 +4,20 @@ import (
 	"fmt"
 	"math"
 
+	"pond/inference/ablate"
 	"pond/inference/plan"
 	"pond/metal/kernels"
 )
 
 // Decode is the plan of one token, given a cache of context rows of which at most keys are used: 6 levels a gated delta net layer, 7 an
 // attention layer, one before and two after. Position, token and rotation angles are inputs, so the plan serves every step
-// whose keys fit.
-func Decode(s Shape, context, keys int) (*plan.Plan, error) {
+// whose keys fit. Options that switch fused kernels off add levels.
+func (o Options) Decode(s Shape, context, keys int) (*plan.Plan, error) {
 	if keys < 1 || keys > context {
 		return nil, fmt.Errorf("decode plan: got %d keys, want 1 to %d", keys, context)
 	}
-	e := newEmitter("decode", s, 1, context)
+	e := o.newEmitter("decode", s, 1, context)
+	e.decodes = true
 	e.embed()
 	for i := range s.Layers {
 		name := fmt.Sprintf("layers.%d", i)
@@ -24,7 +26,11 @@ func Decode(s Shape, context, keys int) (*plan.Plan, error) {
 		} else {
 			e.gdnDecode(i, name+".gdn")
 		}
-		e.moeDecode(i, name+".moe")
+		if e.Ablate.Off(ablate.FusedExperts) {
+			e.moePrefill(i, name+".moe")
+		} else {
+			e.moeDecode(i, name+".moe")
+		}
 	}
 	e.head(e.stream())
 	return e.Build()
@@ -42,11 +48,11 @@ const (
 )
 
 // Prefill is the plan of a chunk of tokens.
-func Prefill(s Shape, context, tokens int, l Logits) (*plan.Plan, error) {
+func (o Options) Prefill(s Shape, context, tokens int, l Logits) (*plan.Plan, error) {
 	if tokens < 1 || tokens > context {
 		return nil, fmt.Errorf("prefill plan: got a chunk of %d tokens, want 1 to %d", tokens, context)
 	}
-	e := newEmitter("prefill", s, tokens, context)
+	e := o.newEmitter("prefill", s, tokens, context)
 	e.embed()
 	for i := range s.Layers {
 		name := fmt.Sprintf("layers.%d", i)

@@ -41,14 +41,16 @@ func (s Shape) StateBuffers(context int) []cache.Spec {
 // emitter appends dispatches to a plan, taking names, element types and access from the kernels' signatures.
 type emitter struct {
 	*plan.Builder
+	Options
 	s       Shape
+	decodes bool                  // the plan of one token, by its own kernels
 	tokens  int                   // M
 	context int                   // rows of the KV cache
 	states  map[string]cache.Spec // by name
 }
 
-func newEmitter(name string, s Shape, tokens, context int) *emitter {
-	e := &emitter{Builder: plan.New(name), s: s, tokens: tokens, context: context, states: map[string]cache.Spec{}}
+func (o Options) newEmitter(name string, s Shape, tokens, context int) *emitter {
+	e := &emitter{Builder: plan.New(name), Options: o, s: s, tokens: tokens, context: context, states: map[string]cache.Spec{}}
 	for _, b := range s.StateBuffers(context) {
 		e.states[b.Name] = b
 	}

@@ -1,6 +1,7 @@
 package qwen36
 
 import (
+	"pond/inference/ablate"
 	"pond/inference/plan"
 	"pond/metal/kernels"
 )
@@ -44,8 +45,11 @@ func (e *emitter) gdn(layer int) gdnBlock {
 // gdnDecode appends the mixer of one token: three levels.
 func (e *emitter) gdnDecode(layer int, name string) {
 	b, x := e.gdn(layer), e.stream()
-	p := e.product(1, b.inputs...)
-	e.dispatch(name+".in", kernels.Q4GemvNorm(), p, p.N(), ranges(x, e.vector(b.prefix+"input_layernorm.weight", e.s.Hidden), b.in), b.inputs...)
+	e.mixerInput(name, ".in", b.prefix, b.in, b.inputs)
+	if e.Ablate.Off(ablate.FusedGDN) {
+		e.gdnUnfused(b, name)
+		return
+	}
 	e.dispatch(name+".step", kernels.GDNStep(), b.params, b.params.StateItems(),
 		ranges(b.in, b.conv, b.aLog, b.dt, e.step(), b.window, b.state, b.y))
 	e.dispatch(name+".out", kernels.Q4GemvGDNOut(), kernels.GDNOutParams{GDN: b.params, N: e.s.Hidden}, e.s.Hidden, ranges(b.y, b.in, b.nrm, x), b.out)
@@ -53,17 +57,32 @@ func (e *emitter) gdnDecode(layer int, name string) {
 
 // gdnPrefill appends the mixer of a chunk.
 func (e *emitter) gdnPrefill(layer int, name string) {
-	b, x := e.gdn(layer), e.stream()
-	h := e.norm(name+".norm", b.prefix+"input_layernorm.weight")
-	p := e.product(e.tokens, b.inputs...)
-	e.dispatch(name+".in", kernels.Q4Gemm(), p, p.N(), ranges(h, b.in), b.inputs...)
+	b := e.gdn(layer)
+	e.mixerInput(name, ".in", b.prefix, b.in, b.inputs)
+	e.gdnUnfused(b, name)
+}
+
+// gdnUnfused appends what follows the input projection, step by step, for any number of tokens.
+func (e *emitter) gdnUnfused(b gdnBlock, name string) {
 	c := e.scratch("gdn.c", e.tokens*e.s.ConvDim())
 	e.dispatch(name+".conv", kernels.GDNConv(), b.params, e.tokens, ranges(b.in, b.conv, e.step(), b.window, c))
 	e.dispatch(name+".window", kernels.GDNWindowStore(), b.params, b.params.WindowItems(), ranges(b.in, e.step(), b.window))
 	e.dispatch(name+".scan", kernels.GDNScan(), b.params, b.params.StateItems(), ranges(c, b.in, b.aLog, b.dt, e.step(), b.state, b.y))
 	o := e.scratch("gdn.o", e.tokens*e.s.ValueWidth())
 	e.dispatch(name+".gate", kernels.GDNGateNorm(), b.params, e.tokens, ranges(b.y, b.in, b.nrm, o))
-	e.dispatch(name+".out", kernels.Q4GemmAdd(), e.product(e.tokens, b.out), e.s.Hidden, ranges(o, x), b.out)
+	e.dispatch(name+".out", kernels.Q4GemmAdd(), e.product(e.tokens, b.out), e.s.Hidden, ranges(o, e.stream()), b.out)
+}
+
+// mixerInput appends the norm and the input projections of a mixer; for one token as one kernel.
+func (e *emitter) mixerInput(name, suffix, prefix string, out plan.Range, inputs []linear) {
+	const weight = "input_layernorm.weight"
+	p := e.product(e.tokens, inputs...)
+	if e.decodes && !e.Ablate.Off(ablate.FusedNorm) {
+		e.dispatch(name+suffix, kernels.Q4GemvNorm(), p, p.N(), ranges(e.stream(), e.vector(prefix+weight, e.s.Hidden), out), inputs...)
+		return
+	}
+	h := e.norm(name+".norm", prefix+weight)
+	e.dispatch(name+suffix, kernels.Q4Gemm(), p, p.N(), ranges(h, out), inputs...)
 }
 
 // norm appends h = RMSNorm(x) of a chunk.

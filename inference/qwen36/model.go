@@ -18,15 +18,16 @@ import (
 type Model struct {
 	Shape   Shape
 	Context int // rows of each sequence's KV cache
+	options Options
 	dev     metal.Device
 	weights map[string]metal.Buffer
 	scratch map[string]metal.Buffer // shared by all passes: nothing in it lives between runs
 }
 
 // NewModel places the weights. LoadWeights has checked names, types and shapes before.
-func NewModel(dev metal.Device, c *checkpoint.Checkpoint, s Shape, context int) (*Model, error) {
-	m := &Model{Shape: s, Context: context, dev: dev, weights: map[string]metal.Buffer{}, scratch: map[string]metal.Buffer{}}
-	p, err := Decode(s, context, 1)
+func (o Options) NewModel(dev metal.Device, c *checkpoint.Checkpoint, s Shape, context int) (*Model, error) {
+	m := &Model{Shape: s, Context: context, options: o, dev: dev, weights: map[string]metal.Buffer{}, scratch: map[string]metal.Buffer{}}
+	p, err := o.Decode(s, context, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func (q *Sequence) decodePass(keys int) (bound, error) {
 	if b, ok := q.decode[blocks]; ok {
 		return b, nil
 	}
-	b, err := q.plan(Decode(q.m.Shape, q.m.Context, min(q.m.Context, blocks*kernels.AttnBlock)))
+	b, err := q.plan(q.m.options.Decode(q.m.Shape, q.m.Context, min(q.m.Context, blocks*kernels.AttnBlock)))
 	if err == nil {
 		q.decode[blocks] = b
 	}
@@ -186,7 +187,7 @@ func (q *Sequence) Chunk(ids []int32, l Logits) ([]float32, error) {
 	b, ok := q.prefill[key]
 	if !ok {
 		var err error
-		if b, err = q.plan(Prefill(q.m.Shape, q.m.Context, len(ids), l)); err != nil {
+		if b, err = q.plan(q.m.options.Prefill(q.m.Shape, q.m.Context, len(ids), l)); err != nil {
 			return nil, err
 		}
 		if len(q.prefill) >= keptChunks {

@@ -31,6 +31,10 @@ type Options struct {
 	Labels bool
 	// NoResidencySet names resources in each encoder instead, as systems before macOS 15 need it.
 	NoResidencySet bool
+	// Serial runs dispatches one after the other, also those of one level, to measure what running them side by side is worth.
+	Serial bool
+	// Tuning changes how kernels are launched.
+	Tuning kernels.Tuning
 }
 
 // limits are what the device allows.
@@ -67,7 +71,7 @@ type Device struct {
 func Open(rt *mtl.Runtime, o Options) (_ *Device, err error) {
 	d := &Device{rt: rt, options: o, kernels: map[string]kernels.Kernel{}, pipelines: map[string]pipeline{}, live: map[uint64]mtl.Buffer{}, abandoned: &graveyard{}}
 	for _, k := range kernels.All() {
-		d.kernels[k.Name] = k
+		d.kernels[k.Name] = kernels.Tuned(k, o.Tuning)
 	}
 	err = rt.Pool(func() error {
 		if d.dev, err = rt.CreateSystemDefaultDevice(); err != nil {

@@ -134,7 +134,11 @@ func (d *Device) commit(p *pass, steps []step, after, then bool) (mtl.CommandBuf
 	if after {
 		c.EncodeWaitForEvent(d.event, d.signals)
 	}
-	e, err := c.ComputeCommandEncoderWithDispatchType(mtl.DispatchTypeConcurrent)
+	dispatches := mtl.DispatchTypeConcurrent
+	if d.options.Serial {
+		dispatches = mtl.DispatchTypeSerial
+	}
+	e, err := c.ComputeCommandEncoderWithDispatchType(dispatches)
 	if err != nil {
 		return mtl.CommandBuffer{}, err
 	}

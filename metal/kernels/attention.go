@@ -104,7 +104,7 @@ func (p AttentionParams) DecodeItems() int { return p.KV * p.Blocks }
 // the current block, of the key, which it appends with the value to the cache; then one partial a query head. One item is one block
 // of one KV head, so the query heads that share a row read it together.
 func AttnDecode() Kernel {
-	return Kernel{Name: "attn_decode", Grid: attnDecodeGrid, Constants: attnDecodeConstants, Check: attnCheck,
+	return Kernel{Name: "attn_decode", Grid: Tuning{}.attnDecodeGrid, Constants: Tuning{}.attnDecodeConstants, Check: attnCheck,
 		Buffers: []Buffer{{"qkv", F32, Read, "[Stride]"}, {"q_norm", BF16, Read, "[HD]"}, {"k_norm", BF16, Read, "[HD]"}, {"rope", F32, Read, "[R] cos, sin"},
 			{"step", U32, Read, "[1] position"}, {"keys", F32, ReadWrite, "[Context, KV, HD]"}, {"values", F32, ReadWrite, "[Context, KV, HD]"},
 			{"acc", F32, Write, "[H, NB, HD]"}, {"stats", F32, Write, "[H, NB, 2] max, sum"}},

@@ -229,7 +229,7 @@ type GDNOutParams struct {
 // Q4GemvGDNOut is x += W (RMSNorm(y; norm) ⊙ silu(z)) for one token: the gated norm in the prologue, the residual in the epilogue.
 // One item is one row.
 func Q4GemvGDNOut() Kernel {
-	return Kernel{Name: "q4_gemv_gdn_out", Segments: 1, Grid: gdnOutGrid, Constants: gdnOutConstants, Check: gdnOutCheck,
+	return Kernel{Name: "q4_gemv_gdn_out", Segments: 1, Grid: Tuning{}.gdnOutGrid, Constants: Tuning{}.gdnOutConstants, Check: gdnOutCheck,
 		Buffers: []Buffer{{"y", F32, Read, "[HV, DV]"}, {"in", F32, Read, "[Stride]"}, {"norm", BF16, Read, "[DV]"}, {"x", F32, ReadWrite, "[N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(GDNOutParams)

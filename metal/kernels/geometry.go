@@ -28,6 +28,7 @@ const (
 	constTileRows           // rows of x that a threadgroup of a product of many rows takes
 	constExpertLanes        // router logits that a lane holds
 	constRowGroups          // groups of eight rows that a set of lanes takes
+	constLeastRows          // least height of a tile of an expert's rows
 )
 
 const (
@@ -71,16 +72,6 @@ func power(a, least int) int {
 // setLanes is how many lanes share a row of K columns.
 func setLanes(k int) int { return power(ceil(k, laneWeights), rowSet) }
 
-// rowGroups is how many groups of eight rows one set of lanes takes: the more, the less often x is read and prepared, while at least busy
-// simdgroups remain to fill a GPU. sets is their number at one group each.
-func rowGroups(sets, lanes, busy int) int {
-	groups := 1
-	for groups < 4 && sets*lanes/simd/(2*groups) >= busy {
-		groups *= 2
-	}
-	return groups
-}
-
 // Simdgroups that fill a GPU of 40 cores: of products, and of those whose prologue costs as much as four rows.
 const (
 	busy       = 1024
@@ -118,36 +109,35 @@ func (p LinearParams) vectorSets(rows int) int {
 	return sets
 }
 
-func (p LinearParams) rowGroups() int { return rowGroups(p.vectorSets(rowSet), setLanes(p.K), busy) }
-
-func linearVectorGrid(params any, _ int) Grid {
-	p := params.(LinearParams)
-	return setGrid(p.vectorSets(rowSet*p.rowGroups()), setLanes(p.K))
+func (t Tuning) linearRowGroups(p LinearParams) int {
+	return t.rowGroups(p.vectorSets(rowSet), setLanes(p.K), busy)
 }
 
-func linearVectorConstants(params any) []Constant {
-	return rowGroupsConstant(params.(LinearParams).rowGroups())
+func (t Tuning) linearVectorGrid(params any, _ int) Grid {
+	p := params.(LinearParams)
+	return setGrid(p.vectorSets(rowSet*t.linearRowGroups(p)), setLanes(p.K))
+}
+
+func (t Tuning) linearVectorConstants(params any) []Constant {
+	return rowGroupsConstant(t.linearRowGroups(params.(LinearParams)))
 }
 
 func linearCheck(params any) error { return checkWidth(params.(LinearParams).K) }
 
-func (p GDNOutParams) rowGroups() int {
-	return rowGroups(ceil(p.N, rowSet), setLanes(p.GDN.ValueWidth()), busyCostly)
+func (t Tuning) gdnOutRowGroups(p GDNOutParams) int {
+	return t.rowGroups(ceil(p.N, rowSet), setLanes(p.GDN.ValueWidth()), busyCostly)
 }
 
-func gdnOutGrid(params any, _ int) Grid {
+func (t Tuning) gdnOutGrid(params any, _ int) Grid {
 	p := params.(GDNOutParams)
-	return setGrid(ceil(p.N, rowSet*p.rowGroups()), setLanes(p.GDN.ValueWidth()))
+	return setGrid(ceil(p.N, rowSet*t.gdnOutRowGroups(p)), setLanes(p.GDN.ValueWidth()))
 }
 
-func gdnOutConstants(params any) []Constant {
-	return rowGroupsConstant(params.(GDNOutParams).rowGroups())
+func (t Tuning) gdnOutConstants(params any) []Constant {
+	return rowGroupsConstant(t.gdnOutRowGroups(params.(GDNOutParams)))
 }
 
 func gdnOutCheck(params any) error { return checkWidth(params.(GDNOutParams).GDN.ValueWidth()) }
-
-// tileRows is the height of a tile for m rows.
-func tileRows(m int) int { return min(power(m, 8), 64) }
 
 // tileBytes is the threadgroup memory of a tile: a step of x and of the weights, or the finished tile, which takes their place.
 func tileBytes(rows int) int {
@@ -156,19 +146,19 @@ func tileBytes(rows int) int {
 
 const tileThreads = 4 * simd
 
-func linearMatrixGrid(params any, _ int) Grid {
+func (t Tuning) linearMatrixGrid(params any, _ int) Grid {
 	p := params.(LinearParams)
 	tiles := 0
 	for _, r := range p.Rows {
 		tiles += ceil(r, tileCols)
 	}
-	g := grid2(ceil(p.M, tileRows(p.M)), tiles, tileThreads)
-	g.ThreadgroupBytes = tileBytes(tileRows(p.M))
+	g := grid2(ceil(p.M, t.tileRows(p.M)), tiles, tileThreads)
+	g.ThreadgroupBytes = tileBytes(t.tileRows(p.M))
 	return g
 }
 
-func linearMatrixConstants(params any) []Constant {
-	return []Constant{{constTileRows, int32(tileRows(params.(LinearParams).M))}}
+func (t Tuning) linearMatrixConstants(params any) []Constant {
+	return []Constant{{constTileRows, int32(t.tileRows(params.(LinearParams).M))}}
 }
 
 func embedGrid(params any, _ int) Grid {
@@ -249,27 +239,17 @@ func attnCheck(params any) error {
 
 const attnThreads = 8 * simd
 
-// sharedHeads is how many query heads one threadgroup of attn_decode takes: all of a KV head, so that they share each row, but fewer while
-// there are too few blocks to fill a GPU; then the second reader finds the rows in the cache.
-func (p AttentionParams) sharedHeads() int {
-	heads := power(min(p.HeadsPerKV(), 8), 1)
-	for heads > 1 && p.KV*p.Blocks*ceil(p.HeadsPerKV(), heads) < 128 {
-		heads /= 2
-	}
-	return heads
-}
-
-func attnDecodeGrid(params any, _ int) Grid {
+func (t Tuning) attnDecodeGrid(params any, _ int) Grid {
 	p := params.(AttentionParams)
-	heads := p.sharedHeads()
+	heads := t.sharedHeads(p)
 	g := Grid{Groups: [3]int{p.Blocks, p.KV, ceil(p.HeadsPerKV(), heads)}, Threads: [3]int{attnThreads, 1, 1}}
 	g.ThreadgroupBytes = 4 * ((heads+1)*p.HD + AttnBlock*heads)
 	return g
 }
 
-func attnDecodeConstants(params any) []Constant {
+func (t Tuning) attnDecodeConstants(params any) []Constant {
 	p := params.(AttentionParams)
-	return []Constant{p.laneConstant(), {constHeadsGroup, int32(p.sharedHeads())}}
+	return []Constant{p.laneConstant(), {constHeadsGroup, int32(t.sharedHeads(p))}}
 }
 
 // combineParts is how many interleaved sums attn_combine makes over the blocks.
@@ -346,34 +326,34 @@ func moeConstants(params any) []Constant {
 // gateUpSets is how many sets moe_gate_up has; half of a set's rows are gate rows, half the up rows that go with them.
 func (p MoEParams) gateUpSets(rows int) int { return p.T*ceil(p.I, rows/2) + ceil(p.SI, rows/2) }
 
-func (p MoEParams) gateUpRowGroups() int {
-	return rowGroups(p.gateUpSets(rowSet), setLanes(p.D), busy)
+func (t Tuning) gateUpRowGroups(p MoEParams) int {
+	return t.rowGroups(p.gateUpSets(rowSet), setLanes(p.D), busy)
 }
 
-func moeGateUpGrid(params any, _ int) Grid {
+func (t Tuning) moeGateUpGrid(params any, _ int) Grid {
 	p := params.(MoEParams)
-	return setGrid(p.gateUpSets(rowSet*p.gateUpRowGroups()), setLanes(p.D))
+	return setGrid(p.gateUpSets(rowSet*t.gateUpRowGroups(p)), setLanes(p.D))
 }
 
-func moeGateUpConstants(params any) []Constant {
+func (t Tuning) moeGateUpConstants(params any) []Constant {
 	p := params.(MoEParams)
-	return append(moeConstants(params), rowGroupsConstant(p.gateUpRowGroups())...)
+	return append(moeConstants(params), rowGroupsConstant(t.gateUpRowGroups(p))...)
 }
 
 // downThreads is the threadgroup of moe_down_add: a thread for each block of columns of all chosen experts.
 func (p MoEParams) downThreads() int { return round(ceil(p.ActWidth(), laneWeights), simd) }
 
-func (p MoEParams) downRowGroups() int {
-	return rowGroups(ceil(p.D, rowSet), p.downThreads(), busyCostly)
+func (t Tuning) downRowGroups(p MoEParams) int {
+	return t.rowGroups(ceil(p.D, rowSet), p.downThreads(), busyCostly)
 }
 
-func moeDownGrid(params any, _ int) Grid {
+func (t Tuning) moeDownGrid(params any, _ int) Grid {
 	p := params.(MoEParams)
-	return grid1(ceil(p.D, rowSet*p.downRowGroups()), p.downThreads())
+	return grid1(ceil(p.D, rowSet*t.downRowGroups(p)), p.downThreads())
 }
 
-func moeDownConstants(params any) []Constant {
-	return rowGroupsConstant(params.(MoEParams).downRowGroups())
+func (t Tuning) moeDownConstants(params any) []Constant {
+	return rowGroupsConstant(t.downRowGroups(params.(MoEParams)))
 }
 
 func moeRouteGrid(params any, _ int) Grid {
@@ -386,21 +366,25 @@ func moeGroupGrid(params any, _ int) Grid {
 
 // groupedGrid is the launch of a product by expert: cols tiles of columns, and as many tiles of rows as the chunk may have at most,
 // whatever the routing. A tile has the height that fits its expert, at most tileRows(M).
-func (p MoEParams) groupedGrid(cols int) Grid {
-	pairs, rows := p.M*p.T, tileRows(p.M)
+func (t Tuning) groupedGrid(p MoEParams, cols int) Grid {
+	pairs, rows := p.M*p.T, t.tileRows(p.M)
 	g := grid2(cols, (pairs+(rows-1)*min(p.E, pairs))/rows, tileThreads)
 	g.ThreadgroupBytes = tileBytes(rows)
 	return g
 }
 
-func moeGateUpGroupedGrid(params any, _ int) Grid {
+func (t Tuning) moeGateUpGroupedGrid(params any, _ int) Grid {
 	p := params.(MoEParams)
-	return p.groupedGrid(ceil(p.I, tileCols/2))
+	return t.groupedGrid(p, ceil(p.I, tileCols/2))
 }
 
-func moeDownGroupedGrid(params any, _ int) Grid {
+func (t Tuning) moeDownGroupedGrid(params any, _ int) Grid {
 	p := params.(MoEParams)
-	return p.groupedGrid(ceil(p.D, tileCols))
+	return t.groupedGrid(p, ceil(p.D, tileCols))
+}
+
+func (t Tuning) groupedConstants(any) []Constant {
+	return []Constant{{constLeastRows, int32(t.tileRows(1))}}
 }
 
 func moeCombineGrid(params any, _ int) Grid {

@@ -70,7 +70,7 @@ func Q4GemvNorm() Kernel { return gemvNorm("q4_gemv_norm") }
 func Q8GemvNorm() Kernel { return gemvNorm("q8_gemv_norm") }
 
 func gemvNorm(name string) Kernel {
-	return Kernel{Name: name, Segments: MaxSegments, Grid: linearVectorGrid, Constants: linearVectorConstants, Check: linearCheck,
+	return Kernel{Name: name, Segments: MaxSegments, Grid: Tuning{}.linearVectorGrid, Constants: Tuning{}.linearVectorConstants, Check: linearCheck,
 		Buffers: []Buffer{{"x", F32, Read, "[K]"}, {"norm", BF16, Read, "[K]"}, {"y", F32, Write, "[N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(LinearParams)
@@ -82,7 +82,7 @@ func gemvNorm(name string) Kernel {
 
 // Q4GemvAdd is x += W v for one row.
 func Q4GemvAdd() Kernel {
-	return Kernel{Name: "q4_gemv_add", Segments: 1, Grid: linearVectorGrid, Constants: linearVectorConstants, Check: linearCheck,
+	return Kernel{Name: "q4_gemv_add", Segments: 1, Grid: Tuning{}.linearVectorGrid, Constants: Tuning{}.linearVectorConstants, Check: linearCheck,
 		Buffers: []Buffer{{"v", F32, Read, "[K]"}, {"x", F32, ReadWrite, "[N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(LinearParams)
@@ -101,7 +101,7 @@ func Q4Gemm() Kernel { return gemm("q4_gemm") }
 func Q8Gemm() Kernel { return gemm("q8_gemm") }
 
 func gemm(name string) Kernel {
-	return Kernel{Name: name, Segments: MaxSegments, Grid: linearMatrixGrid, Constants: linearMatrixConstants,
+	return Kernel{Name: name, Segments: MaxSegments, Grid: Tuning{}.linearMatrixGrid, Constants: Tuning{}.linearMatrixConstants,
 		Buffers: []Buffer{{"x", F32, Read, "[M, K]"}, {"y", F32, Write, "[M, N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(LinearParams)
@@ -116,7 +116,7 @@ func gemm(name string) Kernel {
 
 // Q4GemmAdd is x += v Wᵀ for M rows; one item is one output column.
 func Q4GemmAdd() Kernel {
-	return Kernel{Name: "q4_gemm_add", Segments: 1, Grid: linearMatrixGrid, Constants: linearMatrixConstants,
+	return Kernel{Name: "q4_gemm_add", Segments: 1, Grid: Tuning{}.linearMatrixGrid, Constants: Tuning{}.linearMatrixConstants,
 		Buffers: []Buffer{{"v", F32, Read, "[M, K]"}, {"x", F32, ReadWrite, "[M, N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(LinearParams)

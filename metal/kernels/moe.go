@@ -66,7 +66,7 @@ func gateUp(act []float32, gate, up matrix, r0 int, h, sums []float32, ws *Works
 // logits are cheaper than a level), gate and up of the chosen experts and, as one more, of the shared expert, SwiGLU. The worker of
 // item 0 stores the route for the second half. One item is one row of one expert.
 func MoEGateUp() Kernel {
-	return Kernel{Name: "moe_gate_up", Segments: 4, Grid: moeGateUpGrid, Constants: moeGateUpConstants, Check: moeCheck,
+	return Kernel{Name: "moe_gate_up", Segments: 4, Grid: Tuning{}.moeGateUpGrid, Constants: Tuning{}.moeGateUpConstants, Check: moeCheck,
 		Buffers: []Buffer{{"x", F32, Read, "[D]"}, {"norm", BF16, Read, "[D]"}, {"logits", F32, Read, "[E+1]"},
 			{"ids", U32, Write, "[T]"}, {"weights", F32, Write, "[T+1]"}, {"act", F32, Write, "[T*I + SI]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
@@ -100,7 +100,7 @@ func MoEGateUp() Kernel {
 // MoEDownAdd is the second half: x += Σ_k weights[k]·down_k(act_k) + weights[T]·shared_down(act_T), added in rank order. One item is
 // one row.
 func MoEDownAdd() Kernel {
-	return Kernel{Name: "moe_down_add", Segments: 2, Grid: moeDownGrid, Constants: moeDownConstants, Check: moeCheck,
+	return Kernel{Name: "moe_down_add", Segments: 2, Grid: Tuning{}.moeDownGrid, Constants: Tuning{}.moeDownConstants, Check: moeCheck,
 		Buffers: []Buffer{{"act", F32, Read, "[T*I + SI]"}, {"ids", U32, Read, "[T]"}, {"weights", F32, Read, "[T+1]"}, {"x", F32, ReadWrite, "[D]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)
@@ -178,7 +178,7 @@ func (p MoEParams) EachExpert(offsets []uint32, n, lo, hi int, f func(e, r0, r1 
 // MoEGateUpGrouped is gate, up and SwiGLU of every pair, expert by expert: act[i] belongs to pair order[i]. One item is one row of one
 // expert, whatever tokens it has.
 func MoEGateUpGrouped() Kernel {
-	return Kernel{Name: "moe_gate_up_grouped", Segments: 2, Grid: moeGateUpGroupedGrid, Check: moeCheck,
+	return Kernel{Name: "moe_gate_up_grouped", Segments: 2, Grid: Tuning{}.moeGateUpGroupedGrid, Constants: Tuning{}.groupedConstants, Check: moeCheck,
 		Buffers: []Buffer{{"h", F32, Read, "[M, D]"}, {"order", U32, Read, "[M*T]"}, {"offsets", U32, Read, "[E+1]"}, {"act", F32, Write, "[M*T, I]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)
@@ -213,7 +213,7 @@ func MoEGateUpGrouped() Kernel {
 // MoEDownGrouped is the down projection of every pair, stored by pair, so that the combination can add in rank order. One item is one
 // row of one expert.
 func MoEDownGrouped() Kernel {
-	return Kernel{Name: "moe_down_grouped", Segments: 1, Grid: moeDownGroupedGrid, Check: moeCheck,
+	return Kernel{Name: "moe_down_grouped", Segments: 1, Grid: Tuning{}.moeDownGroupedGrid, Constants: Tuning{}.groupedConstants, Check: moeCheck,
 		Buffers: []Buffer{{"act", F32, Read, "[M*T, I]"}, {"order", U32, Read, "[M*T]"}, {"offsets", U32, Read, "[E+1]"}, {"y", F32, Write, "[M*T, D]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)

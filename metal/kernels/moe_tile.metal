@@ -39,8 +39,8 @@ struct ExpertTile {
     uint height;
 };
 
-// The height of the tiles for n rows: the next power of two, 8 to 64.
-static inline uint tile_height(uint n) { return n <= 8 ? 8 : n <= 16 ? 16 : n <= 32 ? 32 : 64; }
+// The height of the tiles for n rows: the next power of two, LEAST_ROWS to 64.
+static inline uint tile_height(uint n) { return max(uint(LEAST_ROWS), n <= 8 ? 8u : n <= 16 ? 16u : n <= 32 ? 32u : 64u); }
 
 // Finds tile number t among all experts' tiles: each thread counts the tiles of some experts, prefix sums tell which thread's range
 // holds t. found and totals are threadgroup memory of 4 words each.

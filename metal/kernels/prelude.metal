@@ -17,8 +17,8 @@ constant int MATRIX [[function_constant(2)]];       // attn_prefill: 1 by simdgr
 constant int KEY_LANES [[function_constant(3)]];    // DK/32: dims of a gdn key that a lane holds
 constant int TILE_ROWS [[function_constant(4)]];    // rows of x in a tile: 8, 16, 32 or 64
 constant int EXPERT_LANES [[function_constant(5)]]; // router logits that a lane holds
-
 constant int ROW_GROUPS [[function_constant(6)]];   // groups of eight rows that a set of lanes takes in a product of one row: 1, 2 or 4
+constant int LEAST_ROWS [[function_constant(7)]];   // least height of a tile of an expert's rows: 8, or 64 to try what lower ones are worth
 
 constant constexpr uint SIMD = 32;
 constant constexpr uint GROUP = 64;       // weights that share a scale and a bias

@@ -196,13 +196,14 @@ func TestRowsDoNotDependOnTheirNeighbours(t *testing.T) {
 
 // TestHeadsSharedOrNot: attn_decode gives the same bits whether a threadgroup takes one query head or all.
 func TestHeadsSharedOrNot(t *testing.T) {
+	var shipped Tuning
 	m := openMachine(t, false)
 	for _, shape := range attnShapes {
 		few := newMaker(9).decode(shape, 300, 2)[0]
 		many := few
 		p := few.params.(AttentionParams)
 		p.Blocks = 128
-		if p.sharedHeads() == few.params.(AttentionParams).sharedHeads() && p.HeadsPerKV() > 1 {
+		if shipped.sharedHeads(p) == shipped.sharedHeads(few.params.(AttentionParams)) && p.HeadsPerKV() > 1 {
 			t.Errorf("%+v: the same number of heads in both cases", shape)
 		}
 		many.params, many.items = p, p.DecodeItems()

@@ -1,0 +1,128 @@
+// Package ablate is the table of optimisations that can be switched off, to measure what each is worth and to look for one that is at
+// fault. Switching one off changes how something is computed, never what: results agree to the last bit where the table says so, and
+// within the rounding of another order of sums elsewhere.
+//
+// It knows no device and no model. A Set is read once, when an engine is opened, and asked by what builds plans and devices; afterwards it
+// says which switches found something to change. Start with Parse.
+package ablate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// Switch names an optimisation.
+type Switch string
+
+// The switches, sorted by name.
+const (
+	ConcurrentEncoding Switch = "concurrent-encoding"
+	FusedAttention     Switch = "fused-attention"
+	FusedExperts       Switch = "fused-experts"
+	FusedGDN           Switch = "fused-gdn"
+	FusedNorm          Switch = "fused-norm"
+	GQAPacking         Switch = "gqa-packing"
+	TileHeight         Switch = "tile-height"
+	WideSets           Switch = "wide-sets"
+)
+
+// Entry is a row of the table.
+type Entry struct {
+	Switch Switch
+	On     string // what happens as shipped
+	Off    string // what happens instead
+	// SameBits says that results do not change at all, on any device. The others change by the rounding of another order of sums on a GPU;
+	// on the host executor in its exact mode none changes a bit.
+	SameBits bool
+}
+
+// Table lists every switch, sorted by name.
+func Table() []Entry {
+	return []Entry{
+		{ConcurrentEncoding, "dispatches of a level run side by side on the GPU", "one after the other, in an encoder that orders them itself", true},
+		{FusedAttention, "decode: norm, rotation, append and blocks of keys in one kernel, then one that merges them", "as in a chunk of one token: preparation, then one threadgroup for all keys of a head", false},
+		{FusedExperts, "decode: choice, gate, up and activation in one kernel, then all nine experts' down products in one", "as in a chunk of one token: nine dispatches", false},
+		{FusedGDN, "decode: convolution, gates and state in one kernel, the gated norm in the output product", "as in a chunk of one token: convolution, window, scan, gated norm, product", false},
+		{FusedNorm, "decode: RMSNorm in the prologue of the mixers' input products", "a norm of its own before them", false},
+		{GQAPacking, "decode: all query heads of a KV head share each key's read once there are blocks enough to fill a GPU", "a query head a threadgroup, the second reader finds the rows in the cache", true},
+		{TileHeight, "prefill: tiles of 8 to 64 rows, by the rows there are, in the experts by those that each received", "64 rows always", true},
+		{WideSets, "decode: up to 32 rows of a matrix share the input vector in registers", "eight", true},
+	}
+}
+
+// Set is the switches that are off. It is safe for concurrent use; nil is a set of none.
+type Set struct {
+	off   []Switch // sorted
+	acted atomic.Uint64
+}
+
+// Parse reads names separated by commas; none is an empty set.
+func Parse(names string) (*Set, error) {
+	s := &Set{}
+	for name := range strings.SplitSeq(names, ",") {
+		w := Switch(strings.TrimSpace(name))
+		switch {
+		case w == "":
+			continue
+		case !slices.Contains(all(), w):
+			return nil, fmt.Errorf("ablate: got %q, want some of %s", w, join(all()))
+		case !slices.Contains(s.off, w):
+			s.off = append(s.off, w)
+		}
+	}
+	slices.Sort(s.off)
+	return s, nil
+}
+
+func all() []Switch {
+	var out []Switch
+	for _, e := range Table() {
+		out = append(out, e.Switch)
+	}
+	return out
+}
+
+func join(list []Switch) string {
+	var names []string
+	for _, w := range list {
+		names = append(names, string(w))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Off reports whether a switch is off, and notes that it acted: ask only where there is something to change.
+func (s *Set) Off(w Switch) bool {
+	if s == nil {
+		return false
+	}
+	i, ok := slices.BinarySearch(s.off, w)
+	if ok {
+		s.acted.Or(1 << i)
+	}
+	return ok
+}
+
+// Asked lists the switches that are off, sorted.
+func (s *Set) Asked() []Switch {
+	if s == nil {
+		return nil
+	}
+	return slices.Clone(s.off)
+}
+
+// Acted lists those of Asked that changed something so far, sorted. What was asked and did not act has no part in a measurement: its
+// executor or model does not have the optimisation.
+func (s *Set) Acted() []Switch {
+	var out []Switch
+	for i, w := range s.Asked() {
+		if s.acted.Load()>>i&1 == 1 {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// String lists the switches that are off as Parse reads them.
+func (s *Set) String() string { return strings.ReplaceAll(join(s.Asked()), " ", "") }

@@ -1,0 +1,110 @@
+package qwen36
+
+import (
+	"slices"
+	"testing"
+
+	"pond/inference/ablate"
+	"pond/inference/checkpoint"
+	"pond/inference/tinymodel"
+	"pond/metal"
+	"pond/metal/gpu"
+	"pond/metal/gputest"
+	"pond/metal/host"
+)
+
+// ablated opens a model with one optimisation off.
+func ablated(t *testing.T, dev metal.Device, c *checkpoint.Checkpoint, s Shape, off ablate.Switch) (*Model, *ablate.Set) {
+	t.Helper()
+	set, err := ablate.Parse(string(off))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := Options{Ablate: set}.NewModel(dev, c, s, 300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, set
+}
+
+// planSwitches are those that change the plan.
+func planSwitches() []ablate.Switch {
+	return []ablate.Switch{ablate.FusedAttention, ablate.FusedExperts, ablate.FusedGDN, ablate.FusedNorm}
+}
+
+// TestSwitchesChangeNoBitOfTheHost: on the host executor in exact mode, decode with a fused kernel and without agree to the last bit, in logits
+// and in all state.
+func TestSwitchesChangeNoBitOfTheHost(t *testing.T) {
+	c, _, s := goldenModel(t, tinymodel.Tiny)
+	ids := sampleIDs(320, 270) // beyond a block of keys
+	run := func(m *Model) ([]float32, *Sequence) {
+		q := newSequence(t, m)
+		out := feed(t, q, ids[:255], 255)
+		for _, id := range ids[255:] {
+			out = append(out, token(t, q, id)...)
+		}
+		return out, q
+	}
+	want, wantState := run(newModel(t, c, s, 300, 2))
+	for _, w := range planSwitches() {
+		t.Run(string(w), func(t *testing.T) {
+			dev := host.Open(host.Exact, 2)
+			t.Cleanup(func() { dev.Close() })
+			m, set := ablated(t, dev, c, s, w)
+			got, state := run(m)
+			if d := differ(got, want); d != "" {
+				t.Errorf("logits: %s", d)
+			}
+			if d := stateBits(state, wantState); d != "" {
+				t.Error(d)
+			}
+			if acted := set.Acted(); !slices.Equal(acted, []ablate.Switch{w}) {
+				t.Errorf("got %v that acted, want %s", acted, w)
+			}
+		})
+	}
+}
+
+// switchTolerance is how far logits may be from those of the fused kernels on a GPU, in parts of their root mean square.
+const switchTolerance = 1e-4
+
+// TestGPUSwitchesAgree: on the GPU too, within the rounding of another order of sums, or to the last bit where the table says so.
+func TestGPUSwitchesAgree(t *testing.T) {
+	c, _, s := goldenModel(t, tinymodel.Tiny)
+	ids := sampleIDs(320, 43)
+	run := func(m *Model) (out []float32) {
+		q := newSequence(t, m)
+		out = feed(t, q, ids[:37], 37)
+		for _, id := range ids[37:] {
+			out = append(out, token(t, q, id)...)
+		}
+		return out
+	}
+	var want []float32
+	t.Run("as shipped", func(t *testing.T) { want = run(gpuModel(t, c, s, 300, gputest.Options{})) })
+	for _, e := range ablate.Table() {
+		t.Run(string(e.Switch), func(t *testing.T) {
+			set, err := ablate.Parse(string(e.Switch))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := Options{Ablate: set}
+			dev := gputest.Open(t, gputest.Options{GPU: gpu.Options{Serial: set.Off(ablate.ConcurrentEncoding), Tuning: o.Tuning()}})
+			m, err := o.NewModel(dev, c, s, 300)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := run(m)
+			if e.SameBits {
+				if d := differ(got, want); d != "" {
+					t.Error(d)
+				}
+			} else if d := apart(got, want); d > switchTolerance {
+				t.Errorf("got a difference of %.2g of the root mean square, want at most %g", d, switchTolerance)
+			}
+			if acted := set.Acted(); !slices.Equal(acted, []ablate.Switch{e.Switch}) {
+				t.Errorf("got %v that acted, want %s", acted, e.Switch)
+			}
+		})
+	}
+}

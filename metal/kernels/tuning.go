@@ -1,0 +1,65 @@
+package kernels
+
+// Tuning switches off choices of how a kernel is launched, to measure what they are worth. The zero value is what is shipped. No field changes
+// a bit of any result.
+type Tuning struct {
+	NarrowSets bool // products of one row: eight rows a set of lanes, never 16 or 32
+	TallTiles  bool // products of many rows: tiles of 64 rows, however few rows there are
+	LoneHeads  bool // attn_decode: a query head a threadgroup, so that heads of one KV head share no row's read
+}
+
+// Tuned is a kernel with its launch changed; kernels that a field does not concern stay as they are.
+func Tuned(k Kernel, t Tuning) Kernel {
+	switch k.Name {
+	case "q4_gemv_norm", "q8_gemv_norm", "q4_gemv_add":
+		k.Grid, k.Constants = t.linearVectorGrid, t.linearVectorConstants
+	case "q4_gemv_gdn_out":
+		k.Grid, k.Constants = t.gdnOutGrid, t.gdnOutConstants
+	case "moe_gate_up":
+		k.Grid, k.Constants = t.moeGateUpGrid, t.moeGateUpConstants
+	case "moe_down_add":
+		k.Grid, k.Constants = t.moeDownGrid, t.moeDownConstants
+	case "q4_gemm", "q8_gemm", "q4_gemm_add":
+		k.Grid, k.Constants = t.linearMatrixGrid, t.linearMatrixConstants
+	case "moe_gate_up_grouped":
+		k.Grid, k.Constants = t.moeGateUpGroupedGrid, t.groupedConstants
+	case "moe_down_grouped":
+		k.Grid, k.Constants = t.moeDownGroupedGrid, t.groupedConstants
+	case "attn_decode":
+		k.Grid, k.Constants = t.attnDecodeGrid, t.attnDecodeConstants
+	}
+	return k
+}
+
+// rowGroups is how many groups of eight rows one set of lanes takes: the more, the less often x is read and prepared, while at least busy
+// simdgroups remain to fill a GPU. sets is their number at one group each.
+func (t Tuning) rowGroups(sets, lanes, busy int) int {
+	groups := 1
+	for !t.NarrowSets && groups < 4 && sets*lanes/simd/(2*groups) >= busy {
+		groups *= 2
+	}
+	return groups
+}
+
+const mostTileRows = 64
+
+// tileRows is the height of a tile for m rows.
+func (t Tuning) tileRows(m int) int {
+	if t.TallTiles {
+		return mostTileRows
+	}
+	return min(power(m, 8), mostTileRows)
+}
+
+// sharedHeads is how many query heads one threadgroup of attn_decode takes: all of a KV head, so that they share each row, but fewer while
+// there are too few blocks to fill a GPU; then the second reader finds the rows in the cache.
+func (t Tuning) sharedHeads(p AttentionParams) int {
+	if t.LoneHeads {
+		return 1
+	}
+	heads := power(min(p.HeadsPerKV(), 8), 1)
+	for heads > 1 && p.KV*p.Blocks*ceil(p.HeadsPerKV(), heads) < 128 {
+		heads /= 2
+	}
+	return heads
+}
