@@ -72,7 +72,6 @@ const (
 // Defaults of Options.
 const (
 	DefaultContext = 32_768 // tokens, when the model allows as many
-	DefaultChunk   = 128    // tokens of a prompt that one run takes in: a client that leaves is noticed after one, a second with the demo model on two cores; 512 are 5 % faster
 	defaultQueue   = 64
 	sessions       = 2 // conversations whose state is kept
 	snapshotsEach  = 4 // places in each to which it can go back
@@ -143,7 +142,7 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 		e.log = slog.New(slog.DiscardHandler)
 	}
 	if e.chunk <= 0 {
-		e.chunk = DefaultChunk
+		e.chunk = o.Executor.Chunk()
 	}
 	defer func() {
 		if err != nil {

@@ -53,7 +53,7 @@ func FullNeed(x Executor) (memgate.Need, error) {
 func shapeNeed(s qwen36.Shape, placement memgate.Placement, o Options) (memgate.Need, error) {
 	chunk := o.ChunkTokens
 	if chunk <= 0 {
-		chunk = DefaultChunk
+		chunk = o.Executor.Chunk()
 	}
 	prefill, err := qwen36.Prefill(s, s.MaxContext, min(chunk, s.MaxContext), qwen36.LastLogits)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,10 +46,11 @@ type peer struct {
 
 type options struct {
 	model, peer        string
+	profile            string
 	mode               host.Mode
 	threads, decode    int
 	prefills, contexts []int
-	chunk              int
+	chunk, layers      int
 }
 
 func parse(args []string) (o options, err error) {
@@ -58,6 +60,8 @@ func parse(args []string) (o options, err error) {
 	mode := f.String("executor", string(host.Int16), "int16, int8 or exact")
 	f.IntVar(&o.threads, "threads", runtime.NumCPU(), "worker threads")
 	f.IntVar(&o.decode, "decode", 40, "tokens to time at each context")
+	f.StringVar(&o.profile, "profile", "", "write a CPU profile of prefill and decode there")
+	f.IntVar(&o.layers, "layers", 0, "use only so many layers, to look at a part; 0: all")
 	f.IntVar(&o.chunk, "chunk", 512, "tokens of a chunk of prefill")
 	prefills := f.String("prefill", "512,2048", "lengths of prompts")
 	contexts := f.String("contexts", "256", "tokens in the context while decoding")
@@ -115,6 +119,17 @@ func run(args []string, out io.Writer) error {
 		return err
 	}
 	warm := time.Since(begun)
+	if o.profile != "" {
+		f, err := os.Create(o.profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	for _, n := range o.prefills {
 		rate, err := b.prefill(n)
 		if err != nil {
@@ -209,7 +224,9 @@ func open(o options) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := qwen36.LoadWeights(b.files, shape, quantization); err != nil {
+	if o.layers > 0 {
+		shape.Layers = min(o.layers, shape.Layers) // the rest is left over, which the strict reading would refuse
+	} else if _, err := qwen36.LoadWeights(b.files, shape, quantization); err != nil {
 		return nil, err
 	}
 	b.device = host.Open(o.mode, o.threads)
