@@ -8,7 +8,7 @@ GUI_CC := $(shell command -v clang-19 2>/dev/null)
 GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
 GUI_TAGS = -tags migrated_fynedo$(if $(filter Linux,$(shell uname -s)),$(comma)x11)
 
-.PHONY: help run test build gui bench bench-peer bench-pull test-faults fuzz schemas masks clients load parity parity-mlx rehearsal screenshot screenshots bench-ui icons test-app app metal-check test-gpu clean
+.PHONY: help run test build gui bench bench-peer bench-pull test-faults fuzz schemas masks clients load parity parity-mlx rehearsal screenshot screenshots bench-ui icons test-app app dmg metal-check test-gpu clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -20,10 +20,10 @@ test: ## install what is missing, then gofmt, vet for every system, all tests
 	@scripts/test.sh
 
 build: ## build/pond without the window: plain Go, no C compiler
-	@CGO_ENABLED=0 $(GO) build -trimpath -o build/pond .
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$$(scripts/stamp.sh)" -o build/pond .
 
 gui: ## build/pond with the window: needs a C compiler and, on Linux, X11 and OpenGL headers
-	@$(GUI_ENV) $(GO) build $(GUI_TAGS) -trimpath -o build/pond .
+	@$(GUI_ENV) $(GO) build $(GUI_TAGS) -trimpath -ldflags "$$(scripts/stamp.sh)" -o build/pond .
 
 metal-check: ## on Linux: lint of the kernels, every kernel against its reference in three orders and checked, whole models through Metal
 	@scripts/metal_check.sh
@@ -85,8 +85,11 @@ icons: ## draw the icons of the menu bar again
 test-app: ## drive the real app under Xvfb with a private D-Bus: menu, start, a question, stop, quit; and State under load with -race
 	@scripts/test_app.sh
 
-app: ## build/Pond for darwin/arm64 with its window: on a Mac, or anywhere with clang, lld and MACOS_SDK=DIR
+app: ## build/Pond.app: whole on a Mac, or anywhere with clang, lld and MACOS_SDK=DIR; without those around the binary without its window
 	@scripts/app.sh "$(MACOS_SDK)"
+
+dmg: ## the app, its disk image and its zip, in build
+	@scripts/app.sh dmg "$(MACOS_SDK)"
 
 clean: ## remove what was built
 	@rm -rf build

@@ -26,7 +26,10 @@ var layers = []layer{
 	{"scripts/benchpeer", []string{"inference/...", "metal/host/..."}},
 	{"scripts/...", nil},
 	{"parity", nil}, // a record, and tests
-	{"packaging/...", nil},
+	{"packaging/bundle", nil},
+	{"packaging/inspect", nil}, // shares nothing with bundle, which it checks
+	{"packaging/licences", nil},
+	{"packaging/pack", []string{"packaging/...", "assets", "metal/kernels"}},
 	{"assets/...", nil},
 
 	{"app/ui", []string{"app", "app/chats", "app/settings", "inference/memgate"}},
@@ -60,6 +63,7 @@ var layers = []layer{
 
 // testExtra adds to layers what the tests of a package may import besides: a test may look down, never up.
 var testExtra = []layer{
+	{"packaging/bundle", []string{"packaging/inspect", "assets"}},
 	{".", []string{"inference/...", "server/..."}},
 	{"parity", []string{"inference/...", "metal/...", "assets"}},
 	{"app/...", []string{"inference/...", "assets"}},
@@ -100,6 +104,9 @@ var libraries = []library{
 	{"github.com/spf13/pflag", []string{"*.go"}},
 	{"golang.org/x/term", []string{"*.go", "app/console"}},
 	{"golang.org/x/sys/...", []string{"app", "app/console", "inference/checkpoint/...", "inference/memgate", "metal/mtl", "metal/gpu", "metal/host/...", "metal/standin"}},
+	{"github.com/fyne-io/oksvg", []string{"packaging/bundle"}},
+	{"github.com/srwiley/rasterx", []string{"packaging/bundle"}},
+	{"github.com/jackmordaunt/icns/v3", []string{"packaging/bundle"}},
 	{"golang.org/x/text/...", []string{"inference/tokenizer"}},
 }
 
@@ -108,6 +115,7 @@ var testLibraries = []string{
 	"github.com/google/go-cmp/...",
 	"github.com/godbus/dbus/v5/...",
 	"github.com/rogpeppe/go-internal/...",
+	"github.com/blacktop/go-macho/...",
 	"github.com/openai/openai-go/v3/...",
 	"github.com/santhosh-tekuri/jsonschema/v6/...",
 }

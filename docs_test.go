@@ -1,14 +1,11 @@
 package main
 
 import (
-	"encoding/xml"
-	"io"
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"text/template"
 
 	"pond/app"
 	"pond/assets"
@@ -33,9 +30,6 @@ func TestVersionsAgree(t *testing.T) {
 	}
 	if first := regexp.MustCompile(`(?m)^## (\S+)`).FindStringSubmatch(read(t, "CHANGELOG.md")); first == nil || first[1] != app.Version {
 		t.Errorf("CHANGELOG.md: got %v first, want %s", first, app.Version)
-	}
-	if plist := read(t, "packaging/Info.plist.tmpl"); !strings.Contains(plist, "<string>"+app.ID+"</string>") {
-		t.Errorf("Info.plist.tmpl: want %s in it", app.ID)
 	}
 }
 
@@ -69,29 +63,6 @@ func TestCommandsAreDocumented(t *testing.T) {
 			if !strings.Contains(readme, "`"+sub.CommandPath()) {
 				t.Errorf("README.md: no row for %s", sub.CommandPath())
 			}
-		}
-	}
-}
-
-// TestInfoPlist: the template gives well-formed XML.
-func TestInfoPlist(t *testing.T) {
-	tmpl, err := template.New("Info.plist").Parse(read(t, "packaging/Info.plist.tmpl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	if err := tmpl.Execute(&out, struct {
-		Version     string
-		Build, Year int
-	}{app.Version, 1, 2026}); err != nil {
-		t.Fatal(err)
-	}
-	d := xml.NewDecoder(strings.NewReader(out.String()))
-	for {
-		if _, err := d.Token(); err == io.EOF {
-			return
-		} else if err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -19,6 +19,12 @@ require (
 )
 
 require (
+	github.com/blacktop/go-dwarf v1.1.0 // indirect
+	github.com/blacktop/go-macho v1.1.296 // indirect
+	github.com/jackmordaunt/icns/v3 v3.0.1 // indirect
+)
+
+require (
 	fyne.io/systray v1.12.3-0.20260810170012-af4e8e793ec4 // indirect
 	github.com/BurntSushi/toml v1.6.0 // indirect
 	github.com/FyshOS/fancyfs v0.0.1 // indirect

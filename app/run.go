@@ -21,7 +21,7 @@ var errRest = errors.New("the model rests")
 func (p *Pond) serve(ctx context.Context, config Config) (err error) {
 	options := server.Options{
 		Addr: config.Address, APIKey: config.APIKey, AllowedHosts: config.AllowedHosts, AllowedOrigins: config.AllowedOrigins,
-		Logger: config.Logger, Version: Version, ModelHash: modelHash(config.Model.ID),
+		Logger: config.Logger, Version: Release(), ModelHash: modelHash(config.Model.ID),
 	}
 	if err := server.Check(options); err != nil { // said now, not after 20 GB have been read
 		return addressError(err)

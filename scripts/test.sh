@@ -21,11 +21,12 @@ for target in linux/amd64 linux/arm64; do
   GOOS=${target%/*} GOARCH=${target#*/} go vet ./...
 done
 
-# Fyne's own widgets need cgo on a Mac, so app/ui is left to the next step there.
+# Fyne's own widgets need cgo on a Mac, so app/ui is left to the next step there. -trimpath, because the test of the bundle links with it: what is compiled
+# here is not compiled again there.
 step "go vet for darwin/arm64"
 packages=$(go list ./... | grep -v '/app/ui$')
 # shellcheck disable=SC2086  # a list of words
-GOOS=darwin GOARCH=arm64 go vet $packages
+GOOS=darwin GOARCH=arm64 go vet -trimpath $packages
 
 # The tags type-check the window and its Mac files without Apple's compiler.
 step "go vet of the window for darwin/arm64"

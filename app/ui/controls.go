@@ -8,7 +8,7 @@ import (
 // ControlsOf leads what the windows ask for to a Pond. do is for all actions that open no window here; the store may be one of NewStore.
 func ControlsOf(p *app.Pond, store *chats.Store, do func(app.Action)) Controls {
 	return Controls{
-		Do: do, Chats: store, Front: app.Activate, Version: app.Version,
+		Do: do, Chats: store, Front: app.Activate, Version: app.Release(),
 		Settings: p.Settings, SaveSettings: p.SaveSettings,
 		LoginItem: p.StartAtLogin, SetLoginItem: p.SetStartAtLogin,
 		Adopt: p.Adopt, CopiesIn: p.CopiesIn, Remove: p.Remove, Reveal: p.Reveal,
