@@ -218,8 +218,18 @@ func (s *Server) routeAdvice(c echo.Context, status int) string {
 	case http.StatusMethodNotAllowed:
 		return fmt.Sprintf("method: got %s for %s, want one of %s", method, path, c.Response().Header().Get(echo.HeaderAllow))
 	case http.StatusNotFound:
-		if slices.ContainsFunc(s.routes(), func(r route) bool { return r.path == "/v1"+path }) {
-			return fmt.Sprintf("path: got %s, want /v1%s (the base URL ends in /v1)", path, path)
+		served := func(path string) bool {
+			return slices.ContainsFunc(s.routes(), func(r route) bool { return r.path == path })
+		}
+		tidy := "/" + strings.Join(strings.FieldsFunc(path, func(r rune) bool { return r == '/' }), "/")
+		once := strings.TrimPrefix(tidy, "/v1")
+		switch {
+		case served("/v1" + tidy):
+			return fmt.Sprintf("path: got %s, want /v1%s (the base URL ends in /v1)", path, tidy)
+		case once != tidy && served(once):
+			return fmt.Sprintf("path: got %s, want %s (the base URL of this client has no /v1)", path, once)
+		case tidy != path && served(tidy):
+			return fmt.Sprintf("path: got %s, want %s", path, tidy)
 		}
 		return fmt.Sprintf("path: got %s %s, which is not served", method, path)
 	}

@@ -90,3 +90,20 @@ func TestIgnoredHeader(t *testing.T) {
 		}
 	}
 }
+
+// A base URL that the client lengthens once more, or that ends in a slash: the 404 says which path was meant.
+func TestNearMissesOfPaths(t *testing.T) {
+	l := serve(t, Options{})
+	for path, want := range map[string]string{
+		"/v1/v1/messages":       "want /v1/messages (the base URL of this client has no /v1)",
+		"/v1/health":            "want /health (the base URL of this client has no /v1)",
+		"//v1/chat/completions": "want /v1/chat/completions",
+		"/v1/models/":           "want /v1/models",
+		"/responses/":           "want /v1/responses (the base URL ends in /v1)",
+		"/v1/audio/speech":      "which is not served",
+	} {
+		if status, body := l.call("GET", path); status != 404 || !strings.Contains(string(body), want) {
+			t.Errorf("%s: got status %d and %s, want 404 and %q", path, status, body, want)
+		}
+	}
+}

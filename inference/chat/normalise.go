@@ -1,8 +1,10 @@
 package chat
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -18,6 +20,9 @@ import (
 //     it would move the border behind which thinking is kept.
 //   - Tool arguments become an ordered JSON object; a string is decoded first; nil,
 //     null and blank strings are the empty object; all else is an error.
+//   - The results of one turn's calls come in the order of the calls, to which a client
+//     ties them by their ids: the template shows no ids. Those that name no call stay
+//     where they are.
 //   - Content that is not text is an error: this engine runs the text part only.
 //   - Without a user message there is nothing to answer: an error.
 //
@@ -37,6 +42,7 @@ func Normalise(c Conversation) (Conversation, error) {
 		}
 		messages = append(messages, m)
 	}
+	orderResults(messages)
 	c.Messages = mergeLeadingSystem(messages)
 	if lastQuery(c.Messages) < 0 {
 		return Conversation{}, &Error{"messages", "got no user message, want at least one"}
@@ -130,6 +136,32 @@ func parseArguments(raw json.RawMessage) (jsonValue, error) {
 		return empty, nil
 	}
 	return empty, fmt.Errorf("got %s%s, want an object", v.kind, inside)
+}
+
+// orderResults puts the results that follow a turn with calls into the order of the calls.
+func orderResults(messages []Message) {
+	for i, m := range messages {
+		if len(m.ToolCalls) < 2 {
+			continue
+		}
+		order := map[string]int{}
+		for at, call := range m.ToolCalls {
+			if _, twice := order[call.ID]; !twice && call.ID != "" {
+				order[call.ID] = at
+			}
+		}
+		var places []int
+		var results []Message
+		for j := i + 1; j < len(messages) && messages[j].Role == "tool"; j++ {
+			if _, ok := order[messages[j].ToolCallID]; ok {
+				places, results = append(places, j), append(results, messages[j])
+			}
+		}
+		slices.SortStableFunc(results, func(a, b Message) int { return cmp.Compare(order[a.ToolCallID], order[b.ToolCallID]) })
+		for n, at := range places {
+			messages[at] = results[n]
+		}
+	}
 }
 
 // mergeLeadingSystem joins the system messages that the conversation starts with.

@@ -71,6 +71,47 @@ func TestArgumentsAsStringOrObject(t *testing.T) {
 	}
 }
 
+// An agent that runs calls side by side sends each result when it has it. The template shows no ids: the first result was read as the first
+// call's, whichever it belonged to.
+func TestResultsComeInTheOrderOfTheCalls(t *testing.T) {
+	result := func(id, text string) Message {
+		return Message{Role: "tool", ToolCallID: id, Content: TextContent(text)}
+	}
+	call := func(ids ...string) Message {
+		m := Message{Role: "assistant"}
+		for _, id := range ids {
+			m.ToolCalls = append(m.ToolCalls, ToolCall{ID: id, Name: "f"})
+		}
+		return m
+	}
+	user := Message{Role: "user", Content: TextContent("x")}
+	for name, c := range map[string]struct {
+		messages []Message
+		want     string
+	}{
+		"swapped":        {[]Message{user, call("a", "b", "c"), result("c", "3"), result("a", "1"), result("b", "2")}, "123"},
+		"one unknown":    {[]Message{user, call("a", "b"), result("b", "2"), result("z", "?"), result("a", "1")}, "1?2"},
+		"without ids":    {[]Message{user, call("", ""), result("", "1"), result("", "2")}, "12"},
+		"the same twice": {[]Message{user, call("a", "a"), result("a", "1"), result("a", "2")}, "12"},
+		"one missing":    {[]Message{user, call("a", "b", "c"), result("c", "3"), result("b", "2"), user}, "23"},
+		"two rounds":     {[]Message{user, call("a", "b"), result("b", "2"), result("a", "1"), call("b", "a"), result("a", "4"), result("b", "3")}, "1234"},
+	} {
+		n, err := Normalise(Conversation{Messages: c.messages})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, m := range n.Messages {
+			if m.Role == "tool" {
+				got += m.Content.String()
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: got the results %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestNormaliseErrorsNameTheirPath(t *testing.T) {
 	user := Message{Role: "user", Content: TextContent("x")}
 	part := func(kind string) Message {

@@ -96,8 +96,8 @@ func (o *object) turn(role *string) []Message {
 	case r == nil:
 		o.report.fail(o.at("role"), CodeMissing, "missing: want user or assistant")
 		return nil
-	case *r != "user" && *r != "assistant":
-		o.report.fail(o.at("role"), CodeInvalidValue, "got %q, want user or assistant (what the system says stands in system)", clip(*r))
+	case *r != "user" && *r != "assistant" && *r != "system":
+		o.report.fail(o.at("role"), CodeInvalidValue, "got %q, want user, assistant or system", clip(*r))
 		return nil
 	default:
 		*role = *r
@@ -107,6 +107,9 @@ func (o *object) turn(role *string) []Message {
 	if !ok {
 		o.report.fail(o.at("content"), CodeMissing, "missing: want a string or a list of blocks")
 		return nil
+	}
+	if *role == "system" { // agents remind the model of something in the middle of a conversation
+		return []Message{{Role: *role, Content: o.textBlocks(raw, o.at("content"))}}
 	}
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -197,7 +197,7 @@ func TestChatFields(t *testing.T) {
 			Model: "m", Stream: true, IncludeUsage: true, Choices: 1, MaxTokens: 12, Stop: []string{"a", "b"}, Logprobs: true, TopLogprobs: 2,
 			Sampling: Sampling{Temperature: f(0.5), TopP: f(1), MinP: f(0.1), TopK: &zero, Presence: f(-2), Frequency: f(2), Repetition: f(1.1),
 				Seed: &seed, Bias: map[int32]float64{5: -100, 9: 1.5}},
-			Ignored: []string{"aaa", "chat_template_kwargs.colour", "messages[4].extra", "zzz"},
+			Ignored: []string{"aaa", "chat_template_kwargs.colour", "messages[1].name", "messages[4].extra", "zzz"},
 		},
 		Thinking: &off, PreserveThinking: true,
 		Tools: []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"f","parameters":{"z":1,"a":2}}}`)},
@@ -226,6 +226,27 @@ func TestWishesOfHelpers(t *testing.T) {
 	// No call was made for it, and it still passes.
 	mustChat(t, `{"messages":[{"role":"user","content":"hi"},{"role":"tool","content":"orphan"}]}`)
 	mustChat(t, `{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","function":{"name":"f"}}]}]}`)
+}
+
+// Agents put what the system says into the middle of a conversation of Anthropic's API too: every turn of theirs was a 400.
+func TestSystemTurnsOfMessages(t *testing.T) {
+	req, err := DecodeMessages([]byte(`{"max_tokens":1,"system":"a","messages":[{"role":"system","content":"b"},{"role":"user","content":"1"},
+		{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"r"}]},
+		{"role":"system","content":[{"type":"text","text":"c","cache_control":{"type":"ephemeral"}},{"type":"text","text":"d"}]}]}`), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range req.Messages {
+		got = append(got, m.Role+": "+strings.Join(m.Content, "|"))
+	}
+	if diff := cmp.Diff([]string{"system: a", "system: b", "user: 1", "assistant: ", "tool: r", "system: c|d"}, got); diff != "" || req.Ignored != nil {
+		t.Errorf("ignored %v, turns (-want +got):\n%s", req.Ignored, diff)
+	}
+	_, err = DecodeMessages([]byte(`{"max_tokens":1,"messages":[{"role":"user","content":"x"},{"role":"system","content":[{"type":"image"}]}]}`), false)
+	checkError(t, "image", err, "messages[1].content[0].type", CodeUnsupported, "text only")
+	_, err = DecodeMessages([]byte(`{"max_tokens":1,"messages":[{"role":"tool","content":"x"}]}`), false)
+	checkError(t, "tool", err, "messages[0].role", CodeInvalidValue, "system")
 }
 
 // Each word of reasoning_effort is a budget; a number of tokens is more exact and wins.

@@ -62,7 +62,9 @@ func (o *object) message() Message {
 	}
 	m.Content = o.content()
 	if s := o.str("name"); s != nil {
-		m.Name = *s
+		if m.Name = *s; m.Role != "tool" && *s != "" {
+			o.report.ignore(o.at("name")) // the template has no place for it; a tool's result stands by its call
+		}
 	}
 	if s := o.str("tool_call_id"); s != nil {
 		m.ToolCallID = *s
