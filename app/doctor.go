@@ -24,7 +24,7 @@ func Executors(m Machine) []ExecutorStatus {
 		return ExecutorStatus{string(x), true, how}
 	}
 	return []ExecutorStatus{
-		status(inference.Host, fmt.Sprintf("plain Go on %d threads", m.Threads)),
+		status(inference.Host, fmt.Sprintf("%d threads, %s", m.Threads, inference.HostKernels())),
 		status(inference.Metal, "the GPU of this Mac"),
 		status(inference.Standin, "Metal on the processor, for tests: slow"),
 	}

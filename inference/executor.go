@@ -66,3 +66,9 @@ func (x Executor) Chunk() int {
 	}
 	return 128 // a second of the demo model in plain Go; longer on the stand-in
 }
+
+// HostKernels says in a few words how the vectorised host computes on this processor.
+func HostKernels() string {
+	set, plain := host.Vectorised()
+	return fmt.Sprintf("%s; in plain Go: %s", set, strings.Join(plain, ", "))
+}

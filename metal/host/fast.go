@@ -77,7 +77,13 @@ func (f fast) of(name string, params any) (run, bool) {
 			return nil, false
 		}
 	}
-	r, ok := map[string]run{
+	r, ok := f.all()[name]
+	return r, ok
+}
+
+// all are the vectorised kernels by name.
+func (f fast) all() map[string]run {
+	return map[string]run{
 		"q4_gemv_norm": f.gemvNorm, "q8_gemv_norm": f.gemvNorm, "q4_gemv_add": f.gemvAdd, "q4_gemv_gdn_out": f.gemvGDNOut,
 		"q4_gemm": f.gemm, "q8_gemm": f.gemm8, "q4_gemm_add": f.gemmAdd,
 		"rmsnorm": f.rmsNorm, "silu_mul": f.siluMul, "argmax": f.argmax,
@@ -85,8 +91,18 @@ func (f fast) of(name string, params any) (run, bool) {
 		"moe_combine": f.moeCombine,
 		"gdn_step":    f.gdnStep, "gdn_conv": f.gdnConv, "gdn_scan": f.gdnScan, "gdn_gate_norm": f.gdnGateNorm,
 		"attn_decode": f.attnDecode, "attn_combine": f.attnCombine, "attn_prep": f.attnPrep, "attn_prefill": f.attnPrefill,
-	}[name]
-	return r, ok
+	}
+}
+
+// Vectorised says which instruction set this processor's kernels use, and which kernels have no version of it and run as plain Go.
+func Vectorised() (set string, plain []string) {
+	all := fast{}.all()
+	for _, k := range kernels.All() {
+		if all[k.Name] == nil {
+			plain = append(plain, k.Name)
+		}
+	}
+	return simd.Best().String(), plain
 }
 
 // rms is 1/√(mean(x²) + eps).
