@@ -64,6 +64,7 @@ type Device struct {
 	live      map[uint64]mtl.Buffer // by number, so that the collector may find a buffer abandoned
 	made      uint64                // number of the newest buffer
 	abandoned *graveyard
+	nothing   *mtl.ComputeCommandEncoder // of EncodeNothing, made when it is wanted
 	closed    bool
 }
 

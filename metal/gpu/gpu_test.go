@@ -439,3 +439,17 @@ func TestCaptureNeedsItsPermission(t *testing.T) {
 		expect(t, err, "MTL_CAPTURE_ENABLED")
 	}
 }
+
+// TestEncodingAllocatesNothing: a pass that was compiled is encoded without memory from Go's heap.
+func TestEncodingAllocatesNothing(t *testing.T) {
+	d := open(t, gputest.Options{})
+	x, y, z := newBuffer(t, d, "x", 64), newBuffer(t, d, "y", 64), newBuffer(t, d, "z", 64)
+	p := compile(t, d, []metal.Dispatch{dispatch("copy_add", x, y)}, []metal.Dispatch{dispatch("copy_summed", y, z)}, []metal.Dispatch{dispatch("copy_add", z, y)})
+	var err error
+	if n := testing.AllocsPerRun(100, func() { err = errors.Join(err, d.EncodeNothing(p)) }); n != 0 {
+		t.Errorf("got %v allocations a pass, want 0", n)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

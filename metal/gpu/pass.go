@@ -30,7 +30,8 @@ type pass struct {
 	owner   *Device
 	program metal.Program
 	levels  [][]bound
-	count   int // dispatches in all
+	steps   []step // all dispatches in order
+	head    int    // of steps in the first command buffer
 	// What the dispatches touch, each once: for systems without residency sets.
 	reads, writes []mtl.Buffer
 }
@@ -52,8 +53,9 @@ func (d *Device) Compile(p metal.Program) (metal.Pass, error) {
 				bs = append(bs, b)
 			}
 			out.levels = append(out.levels, bs)
-			out.count += len(bs)
 		}
+		out.steps = out.order(0, len(out.levels), nil)
+		out.head = headOf(out.steps)
 		return nil
 	})
 	if err != nil {

@@ -71,27 +71,44 @@ func (p *pass) order(lo, hi int, r *rand.Rand) []step {
 }
 
 func (d *Device) runWhole(p *pass, o metal.RunOptions) error {
-	steps := p.order(0, len(p.levels), o.Shuffle)
-	head := len(steps)
-	if head > 2*headDispatches {
-		head = headDispatches
-		for head < len(steps) && steps[head].level == steps[head-1].level {
-			head++ // a level is not cut, so that the event between the command buffers is the barrier between two levels
-		}
+	steps, head := p.steps, p.head
+	if o.Shuffle != nil {
+		steps = p.order(0, len(p.levels), o.Shuffle)
 	}
-	var running []mtl.CommandBuffer
+	var running [2]mtl.CommandBuffer
 	var err error
-	for _, part := range [][]step{steps[:head], steps[head:]} {
-		if len(part) == 0 {
-			continue
-		}
-		var c mtl.CommandBuffer
-		if c, err = d.commit(p, part, len(running) > 0, head < len(steps) && len(running) == 0); err != nil {
-			break
-		}
-		running = append(running, c)
+	if head > 0 {
+		running[0], err = d.commit(p, steps[:head], false, head < len(steps))
 	}
-	return d.finish(p, err, running...)
+	if err == nil && head < len(steps) {
+		running[1], err = d.commit(p, steps[head:], true, false)
+	}
+	return d.finish(p, err, running[:]...)
+}
+
+// headOf is how many steps go into the first command buffer. A level is not cut, so that the event between the command buffers is the barrier
+// between two levels.
+func headOf(steps []step) int {
+	if len(steps) <= 2*headDispatches {
+		return len(steps)
+	}
+	head := headDispatches
+	for head < len(steps) && steps[head].level == steps[head-1].level {
+		head++
+	}
+	return head
+}
+
+// EncodeNothing encodes a pass into an encoder that takes messages and does nothing: what a run costs in Go beside the GPU's own time.
+func (d *Device) EncodeNothing(p metal.Pass) error {
+	gp, ok := p.(*pass)
+	if !ok || gp.owner != d {
+		return fmt.Errorf("metal: got a pass of another device, %T", p)
+	}
+	if d.nothing == nil {
+		d.nothing = d.rt.NoEncoder()
+	}
+	return d.encode(d.nothing, gp, gp.steps)
 }
 
 func (d *Device) runTapped(p *pass, o metal.RunOptions) error {
