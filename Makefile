@@ -8,7 +8,7 @@ GUI_CC := $(shell command -v clang-19 2>/dev/null)
 GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
 GUI_TAGS = -tags migrated_fynedo$(if $(filter Linux,$(shell uname -s)),$(comma)x11)
 
-.PHONY: help run test build gui bench bench-peer bench-pull test-faults fuzz schemas masks clients load parity parity-mlx rehearsal screenshot screenshots bench-ui icons test-app app dmg metal-check test-gpu clean
+.PHONY: help run test build gui bench bench-peer bench-pull test-faults fuzz schemas masks clients load parity parity-mlx rehearsal screenshot screenshots bench-ui icons test-app app dmg metal-check test-gpu metal-report clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,9 @@ gui: ## build/pond with the window: needs a C compiler and, on Linux, X11 and Op
 
 metal-check: ## on Linux: lint of the kernels, every kernel against its reference in three orders and checked, whole models through Metal
 	@scripts/metal_check.sh
+
+metal-report: ## on Linux: dispatches, levels, bytes and launches of the full model's plans, counted; an estimate for each chip
+	@CGO_ENABLED=0 $(GO) run ./scripts/metalreport
 
 test-gpu: ## on a Mac: the binding, the device, every kernel and whole models on its GPU
 	@POND_TEST_GPU=1 POND_METAL_CHECK=1 CGO_ENABLED=0 $(GO) test -count 1 -timeout 30m ./metal/mtl ./metal/gpu ./metal ./inference/qwen36 -v
