@@ -1,16 +1,30 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"pond/app"
+	"pond/app/settings"
 	"pond/assets"
+	"pond/inference"
 )
 
+// The manuals are held to the program: what they name exists, and what a user can meet is named.
+
+// read is a file of the tree.
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -33,19 +47,29 @@ func TestVersionsAgree(t *testing.T) {
 	}
 }
 
-// TestExitCodesAreDocumented: README.md has a row for every exit code and for no other.
+// manuals are the pages for users and developers.
+func manuals(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("docs: got %v, %v, want pages", pages, err)
+	}
+	return append(pages, "README.md", "ARCHITECTURE.md", "CHANGELOG.md")
+}
+
+// TestExitCodesAreDocumented: docs/commands.md has a row for every exit code and for no other.
 func TestExitCodesAreDocumented(t *testing.T) {
 	want := map[int]bool{exitOK: true, exitFailed: true, exitUsage: true, exitNoModel: true, exitBadModel: true, exitAddress: true, exitExecutor: true, exitMemory: true, exitSources: true, exitSpace: true, exitFolder: true, exitInterrupted: true}
 	got := map[int]bool{}
-	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \|`).FindAllStringSubmatch(read(t, "README.md"), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \|`).FindAllStringSubmatch(read(t, "docs/commands.md"), -1) {
 		code, err := strconv.Atoi(row[1])
 		if err != nil || !want[code] || got[code] {
-			t.Errorf("README.md: exit code %s: unknown or twice", row[1])
+			t.Errorf("docs/commands.md: exit code %s: unknown or twice", row[1])
 		}
 		got[code] = true
 	}
 	if len(got) != len(want) {
-		t.Errorf("README.md: got rows for %d exit codes, want %d", len(got), len(want))
+		t.Errorf("docs/commands.md: got rows for %d exit codes, want %d", len(got), len(want))
 	}
 }
 
@@ -64,6 +88,177 @@ func TestCommandsAreDocumented(t *testing.T) {
 				t.Errorf("README.md: no row for %s", sub.CommandPath())
 			}
 		}
+	}
+}
+
+// TestFlagsExist: a flag that a page names belongs to one of Pond's commands, or to the program that the page speaks of.
+func TestFlagsExist(t *testing.T) {
+	known := map[string]bool{"help": true, "version": true, "install": true} // the last is xcode-select's
+	var collect func(c *cobra.Command)
+	collect = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+		for _, sub := range c.Commands() {
+			collect(sub)
+		}
+	}
+	collect(newRoot(streams{}))
+	for _, page := range manuals(t) {
+		for _, m := range regexp.MustCompile(`(?:^|[\s`+"`"+`(])--([a-z][a-z-]*)`).FindAllStringSubmatch(read(t, page), -1) {
+			if !known[m[1]] {
+				t.Errorf("%s: no command has --%s", page, m[1])
+			}
+		}
+	}
+}
+
+// TestMakeTargetsExist: a target that a page names is in the Makefile.
+func TestMakeTargetsExist(t *testing.T) {
+	makefile := read(t, "Makefile")
+	for _, page := range manuals(t) {
+		for _, m := range regexp.MustCompile("(?m)(?:`|^)make ([a-z][a-z-]*)").FindAllStringSubmatch(read(t, page), -1) {
+			if !strings.Contains(makefile, "\n"+m[1]+": ") {
+				t.Errorf("%s: the Makefile has no target %s", page, m[1])
+			}
+		}
+	}
+}
+
+// TestPathsAreDocumented: docs/api.md has every path of the endpoint's own description, and no other.
+func TestPathsAreDocumented(t *testing.T) {
+	var description struct{ Paths map[string]json.RawMessage }
+	if err := json.Unmarshal([]byte(read(t, "server/openapi.json")), &description); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, m := range regexp.MustCompile("`(?:GET|POST|DELETE) (/[^`]*)`").FindAllStringSubmatch(read(t, "docs/api.md"), -1) {
+		got[m[1]] = true
+		if description.Paths[m[1]] == nil {
+			t.Errorf("docs/api.md: server/openapi.json has no path %s", m[1])
+		}
+	}
+	for p := range description.Paths {
+		if !got[p] {
+			t.Errorf("docs/api.md: want a row for %s", p)
+		}
+	}
+}
+
+// TestSettingsAreDocumented: docs/app.md has every key of the settings file.
+func TestSettingsAreDocumented(t *testing.T) {
+	page := read(t, "docs/app.md")
+	for _, f := range settings.Fields() {
+		if !strings.Contains(page, "`"+f.Key+"`") {
+			t.Errorf("docs/app.md: want the setting `%s` in it", f.Key)
+		}
+	}
+}
+
+// TestExecutorsAreDocumented: docs/executors.md has a row for every executor.
+func TestExecutorsAreDocumented(t *testing.T) {
+	page := read(t, "docs/executors.md")
+	for _, x := range []inference.Executor{inference.Auto, inference.Host, inference.HostExact, inference.HostInt8, inference.Metal, inference.Standin} {
+		if !strings.Contains(page, "\n| `"+string(x)+"` |") {
+			t.Errorf("docs/executors.md: no row for %s", x)
+		}
+	}
+}
+
+// TestCasesNameTests: a test that docs/cases.md names exists.
+func TestCasesNameTests(t *testing.T) {
+	tests := map[string]bool{}
+	walkSources(t, func(file string, text []byte) {
+		if strings.HasSuffix(file, "_test.go") {
+			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllSubmatch(text, -1) {
+				tests[string(m[1])] = true
+			}
+		}
+	})
+	for _, m := range regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`").FindAllStringSubmatch(read(t, "docs/cases.md"), -1) {
+		if !tests[m[1]] {
+			t.Errorf("docs/cases.md: there is no test %s", m[1])
+		}
+	}
+}
+
+// TestLinksLead: a relative link leads to a file that is there, and to a heading that the page has.
+func TestLinksLead(t *testing.T) {
+	anchor := func(heading string) string {
+		heading = strings.ToLower(strings.NewReplacer("`", "", ",", "", ".", "", ":", "", "/", "", "?", "", "(", "", ")", "").Replace(heading))
+		return strings.ReplaceAll(strings.TrimSpace(heading), " ", "-")
+	}
+	for _, page := range manuals(t) {
+		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(read(t, page), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			file, heading, _ := strings.Cut(m[1], "#")
+			target := page
+			if file != "" {
+				target = path.Join(path.Dir(page), file)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: link to %s: %v", page, m[1], err)
+				continue
+			}
+			if heading == "" {
+				continue
+			}
+			var headings []string
+			for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(read(t, target), -1) {
+				headings = append(headings, anchor(h[1]))
+			}
+			if !slices.Contains(headings, heading) {
+				t.Errorf("%s: link to %s: %s has %v", page, m[1], target, headings)
+			}
+		}
+	}
+}
+
+// TestLibrariesHaveReasons: ARCHITECTURE.md has a row for every module that go.mod requires directly.
+func TestLibrariesHaveReasons(t *testing.T) {
+	page := read(t, "ARCHITECTURE.md")
+	for _, m := range regexp.MustCompile(`(?m)^\t(\S+) v\S+$`).FindAllStringSubmatch(read(t, "go.mod"), -1) {
+		if !regexp.MustCompile(`(?m)^\|[^|]*\b` + regexp.QuoteMeta(m[1]) + `\b[^|]*\|`).MatchString(page) {
+			t.Errorf("ARCHITECTURE.md: no row for the library %s", m[1])
+		}
+	}
+}
+
+// TestMapIsComplete: the map in ARCHITECTURE.md has every folder with Go code in it.
+func TestMapIsComplete(t *testing.T) {
+	_, page, _ := strings.Cut(read(t, "ARCHITECTURE.md"), "## The map")
+	page, _, _ = strings.Cut(page, "\n## ")
+	seen := map[string]bool{".": true}
+	walkSources(t, func(file string, text []byte) {
+		dir := path.Dir(file)
+		if seen[dir] || bytes.HasPrefix(text, []byte("//go:build ignore")) {
+			return
+		}
+		seen[dir] = true
+		if !regexp.MustCompile(`(?m)(^|[\s/(])` + regexp.QuoteMeta(path.Base(dir)) + `/`).MatchString(page) {
+			t.Errorf("ARCHITECTURE.md: the map has no %s", dir)
+		}
+	})
+}
+
+// walkSources calls f with every Go file of the tree, by its path from the root.
+func walkSources(t *testing.T, f func(file string, text []byte)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && file != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "build" || d.Name() == "testdata"):
+			return fs.SkipDir
+		case !strings.HasSuffix(file, ".go"):
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		f(filepath.ToSlash(file), text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
