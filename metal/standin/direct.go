@@ -90,7 +90,7 @@ type cArg struct {
 }
 
 // abi is the version of msl_run.h that the structs above follow.
-const abi = 2
+const abi = 3
 
 func loadRunner(path string) (*runner, error) {
 	h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -203,6 +204,54 @@ func TestOrderChangesNoBit(t *testing.T) {
 			x.Free()
 			y.Free()
 			d.Free()
+		}
+	}
+}
+
+// TestConstantsThatAKernelReads: a kernel asks for the constants that it or what it calls reads, and for no others.
+func TestConstantsThatAKernelReads(t *testing.T) {
+	const text = `#include <metal_stdlib>
+using namespace metal;
+constant int a [[function_constant(0)]];
+constant int b [[function_constant(1)]];
+constant int twice = b * 2;
+static int helper() { return twice; }
+kernel void none(device int* y [[buffer(0)]]) { y[0] = 1; }
+kernel void direct(device int* y [[buffer(0)]]) { y[0] = a; }
+kernel void derived(device int* y [[buffer(0)]]) { y[0] = helper(); }
+`
+	for _, tc := range toolchains(t) {
+		k, err := tc.Compile(text, CompileOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		y := k.NewMemory("y", 4)
+		defer y.Free()
+		a, b := KernelConstant{0, u32s(5)}, KernelConstant{1, u32s(6)}
+		for _, c := range []struct {
+			kernel    string
+			constants []KernelConstant
+			want      uint32
+			missing   string
+		}{
+			{"none", nil, 1, ""},
+			{"direct", []KernelConstant{a}, 5, ""},
+			{"direct", []KernelConstant{b}, 0, "direct: function constant a (index 0) has no value"},
+			{"derived", []KernelConstant{b}, 12, ""},
+			{"derived", []KernelConstant{a}, 0, "derived: function constant b (index 1) has no value"},
+			{"derived", nil, 0, "derived: function constant b (index 1) has no value"},
+		} {
+			_, err := k.Run(c.kernel, []KernelArg{{Memory: y}}, KernelGrid{}, KernelOptions{Constants: c.constants})
+			switch {
+			case c.missing != "":
+				if err == nil || !strings.Contains(err.Error(), c.missing) {
+					t.Errorf("%s with %d constants: got %v, want %q", c.kernel, len(c.constants), err, c.missing)
+				}
+			case err != nil:
+				t.Errorf("%s: %v", c.kernel, err)
+			case y.U32()[0] != c.want:
+				t.Errorf("%s: got %d, want %d", c.kernel, y.U32()[0], c.want)
+			}
 		}
 	}
 }

@@ -90,6 +90,27 @@ func TestPlantedFaults(t *testing.T) {
 	}
 }
 
+// TestFirstFault: of several threadgroups that leave a buffer, the first is named, however many workers run them and whichever comes there first.
+func TestFirstFault(t *testing.T) {
+	source := fixture(t, "faults.metal")
+	for _, tc := range toolchains(t) {
+		k, err := tc.Compile(source, CompileOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, y := k.NewMemory("x", 1024), k.NewMemory("y", 1024)
+		for workers := 1; workers <= 4; workers++ {
+			_, err := k.Run("slow_overrun", []KernelArg{{Memory: x}, {Memory: y}}, KernelGrid{Groups: [3]int{64}, Threads: [3]int{1}}, KernelOptions{Workers: workers})
+			want := fmt.Sprintf("slow_overrun: faults.metal:%d: access out of bounds: buffer y, byte 1024 of 1024, thread 0 of threadgroup 4", faultLine(t, source, "slow_overrun"))
+			if err == nil || err.Error() != want {
+				t.Errorf("%d workers: got %v, want %q", workers, err, want)
+			}
+		}
+		x.Free()
+		y.Free()
+	}
+}
+
 // TestMissingBarrierBetweenDispatches: what one dispatch writes, another of the same level must not touch.
 func TestMissingBarrierBetweenDispatches(t *testing.T) {
 	for _, tc := range toolchains(t) {

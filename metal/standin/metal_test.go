@@ -243,6 +243,12 @@ func TestFunctionConstants(t *testing.T) {
 	if p, why := scaled(integer, 0, 3); p != 0 || why == "" {
 		t.Errorf("got pipeline %d and %q for an int where the kernel wants a float, want an error", p, why)
 	}
+	// "fill" reads no constant, and needs none (above); "scaled" without values is no pipeline on a Mac either.
+	f := m.send(lib, "newFunctionWithName:", m.string("scaled"))
+	if p, why := m.try(m.device, "newComputePipelineStateWithFunction:error:", f, 0); p != 0 || !regexpMatch("scale .* has no value", why) {
+		t.Errorf("got pipeline %d and %q of a function without its constants, want an error", p, why)
+	}
+	m.send(f, "release")
 	if p, why := scaled(float, 5, 3); p != 0 || !regexpMatch("scale .* has no value", why) {
 		t.Errorf("got pipeline %d and %q without the constant, want an error", p, why)
 	}

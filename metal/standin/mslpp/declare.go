@@ -1,6 +1,9 @@
 package mslpp
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // scopeOf says where a declaration stands.
 type scopeOf struct {
@@ -285,6 +288,28 @@ func (r *rewriter) synchronises(fn string, seen map[string]bool) bool {
 		}
 	}
 	return false
+}
+
+// reads lists the function constants that a function, or one that it may call, mentions.
+func (r *rewriter) reads(fn string) []string {
+	seen := map[string]bool{}
+	var out []string
+	var walk func(word string)
+	walk = func(word string) {
+		if seen[word] {
+			return
+		}
+		seen[word] = true
+		if r.declared[word] {
+			out = append(out, word)
+		}
+		for w := range r.mentions[word] {
+			walk(w)
+		}
+	}
+	walk(fn)
+	slices.Sort(out)
+	return out
 }
 
 // variable handles a declaration without a function body: a variable, an alias, a prototype, a type.

@@ -237,9 +237,13 @@ func (r *rewriter) register(i int, e entry) string {
 	if len(info) == 0 {
 		info = []string{"{nullptr, 2, 0}"}
 	}
+	var reads strings.Builder
+	for _, name := range r.reads(e.k.name) {
+		fmt.Fprintf(&reads, "%q, ", name)
+	}
 	t := r.ts[e.k.at]
-	return fmt.Sprintf("# %d %q\n", t.line, t.file) + fmt.Sprintf("static void mslRun%d() { %s(%s); } static const msl::ArgName mslArgs%d[] = {%s}; static msl::KernelRegistration mslKernel%d{%q, mslRun%d, mslArgs%d, %d, %s, %v, msl::tagOf<MslTag%s%s>(), &%s};\n",
-		i, e.call, strings.Join(call, ", "), i, strings.Join(info, ", "), i, e.host, i, i, len(e.k.args), most, r.synchronises(e.k.name, map[string]bool{}), e.space(), e.k.tag(), e.call)
+	return fmt.Sprintf("# %d %q\n", t.line, t.file) + fmt.Sprintf("static void mslRun%d() { %s(%s); } static const msl::ArgName mslArgs%d[] = {%s}; static const char* const mslReads%d[] = {%snullptr}; static msl::KernelRegistration mslKernel%d{%q, mslRun%d, mslArgs%d, %d, %s, %v, msl::tagOf<MslTag%s%s>(), mslReads%d, &%s};\n",
+		i, e.call, strings.Join(call, ", "), i, strings.Join(info, ", "), i, reads.String(), i, e.host, i, i, len(e.k.args), most, r.synchronises(e.k.name, map[string]bool{}), e.space(), e.k.tag(), i, e.call)
 }
 
 // space returns the namespaces of the entry's function.

@@ -44,7 +44,7 @@ func Rewrite(src, file string, target Target) (out string, err error) {
 	for range lookahead {
 		ts = append(ts, token{kind: end, file: file, line: ts[len(ts)-1].line})
 	}
-	r := &rewriter{ts: ts, target: target, kernels: map[string]*kernel{}, mentions: map[string]map[string]bool{}, signatures: map[string]string{}, constants: map[string]bool{}, asked: map[string]bool{}}
+	r := &rewriter{ts: ts, target: target, kernels: map[string]*kernel{}, mentions: map[string]map[string]bool{}, signatures: map[string]string{}, constants: map[string]bool{}, declared: map[string]bool{}, asked: map[string]bool{}}
 	if err := r.balance(); err != nil {
 		return "", &Error{Lines: []string{err.Error()}}
 	}
@@ -82,9 +82,10 @@ type rewriter struct {
 
 	kernels    map[string]*kernel
 	entries    []entry                    // what is registered, in order of appearance
-	mentions   map[string]map[string]bool // function -> words in its body, to know what may synchronise
+	mentions   map[string]map[string]bool // function, or a constant that is computed -> words in its body, to know what it may call and read
 	signatures map[string]string          // function definitions without address spaces -> where
 	constants  map[string]bool            // function constants and what is computed from them
+	declared   map[string]bool            // of these, the function constants
 	asked      map[string]bool            // function constants under is_function_constant_defined
 	unique     int
 }

@@ -34,6 +34,7 @@ func TestRewrite(t *testing.T) {
 		{"namespaces", "namespace a { namespace b { kernel void k(device float* y [[buffer(0)]]) { y[0] = 0; } } }", "a::b::k(msl::BufferArg{0})"},
 		{"function constants", "constant bool on [[function_constant(7)]];", `static bool on; static bool mslDefined_on; static msl::ConstantRegistration<bool> mslConstant_on{"on", 7, &on, &mslDefined_on, false};`},
 		{"what follows from them", "constant int a [[function_constant(0)]]; constant int b = is_function_constant_defined(a) ? a * 2 : 1;", "static int b; static msl::DerivedConstant mslDerived_b{[] { b = mslDefined_a ? a * 2 : 1; }};"},
+		{"constants that a kernel reads, by way of others too", "constant int a [[function_constant(0)]]; constant int b [[function_constant(1)]]; constant int c [[function_constant(2)]]; constant int twice = b * 2; struct s { int get() { return twice; } }; static int f() { s x; return x.get(); } kernel void k(device int* y [[buffer(0)]]) { y[0] = f() + a; }", `mslReads0[] = {"a", "b", nullptr};`},
 		{"swizzles that are used", "static float f(float4 v) { return v.zyx.x; }", "#define MSL_SWIZZLES_3 msl_swizzle<T, 3, 2, 1, 0> zyx;"},
 		{"comments and strings", "// device\n/* kernel\n */ constant constexpr int a = 1;", "\n \n static  constexpr int a = 1;"},
 	}

@@ -276,6 +276,7 @@ func (r *rewriter) functionConstant(d shape, at, name int, index string, declare
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "static %s %s; ", typ, n)
 	if declared {
+		r.declared[n] = true
 		fmt.Fprintf(&sb, "static bool mslDefined_%s; ", n)
 		if !isIndex(index) {
 			r.fail(name, "function constant '%s': the index must be a number, got '%s'", n, index)
@@ -286,6 +287,7 @@ func (r *rewriter) functionConstant(d shape, at, name int, index string, declare
 		fmt.Fprintf(&sb, "static msl::ConstantRegistration<%s> mslConstant_%s{%q, %s, &%s, &mslDefined_%s, %v};", typ, n, n, index, n, n, r.asked[n])
 	}
 	if !declared {
+		r.mention(n, d.equals+1, d.end)
 		value := r.source(d.equals+1, d.end)
 		for c := range r.asked {
 			value = strings.ReplaceAll(value, "is_function_constant_defined("+c+")", "mslDefined_"+c)

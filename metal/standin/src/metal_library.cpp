@@ -166,7 +166,7 @@ Object* library_newFunctionWithName_constantValues(In<Library> self, SEL, In<Str
   Function* f = newFunction(self, name->s);
   if (!f) return fail(error, kLibraryDomain, kFunctionNotFound, "the library has no function " + name->s), nullptr;
   f->specialised = true;
-  std::string wrong, missing;
+  std::string wrong;
   std::set<NSUInteger> unknown;
   for (auto& [i, v] : values->byIndex) unknown.insert(i);
   for (int i = 0; i < k.msl_library_constants(self->lib); i++) {
@@ -177,7 +177,7 @@ Object* library_newFunctionWithName_constantValues(In<Library> self, SEL, In<Str
     auto named = values->byName.find(c.name ? c.name : "");
     const ConstantValues::Value* v = it != values->byIndex.end() ? &it->second : named != values->byName.end() ? &named->second : nullptr;
     if (!v) {
-      if (!c.optional) missing = text("%s: function constant %s (index %u) has no value", name->s.c_str(), c.name, c.index);
+      if (!c.optional && k.msl_kernel_reads(self->lib, name->s.c_str(), i)) wrong = text("%s: function constant %s (index %u) has no value", name->s.c_str(), c.name, c.index);
       continue;
     }
     if (c.type && scalarOf(v->type) != c.type) wrong = text("function constant %s (index %u): got data type %llu, which is not the declared one", c.name, c.index, static_cast<unsigned long long>(v->type));
@@ -185,8 +185,6 @@ Object* library_newFunctionWithName_constantValues(In<Library> self, SEL, In<Str
   }
   // A Mac ignores an index that no constant has; a program that sends one believes in a constant that is not there.
   for (NSUInteger i : unknown) misuse("constants", "the library declares no function constant with index %llu", static_cast<unsigned long long>(i));
-  // A Mac asks for the constants that the function reads. Here it is not known which those are, only that one of them was given.
-  if (wrong.empty() && f->constants.empty()) wrong = missing;
   if (!wrong.empty()) {
     release(f->self);
     return fail(error, kLibraryDomain, kCompileFailure, wrong), nullptr;

@@ -24,7 +24,7 @@ constexpr NSUInteger kMaxGroups = 0xffffffff;
 struct Kernels {
 #define POND_MSL_FUNCTIONS(F) \
   F(msl_abi) F(msl_library_open) F(msl_library_checked) F(msl_library_kernels) F(msl_library_kernel) F(msl_kernel_describe) F(msl_kernel_arg) \
-  F(msl_library_constants) F(msl_library_constant) F(msl_pipeline_new) F(msl_pipeline_free) F(msl_memory_new) F(msl_memory_wrap) \
+  F(msl_library_constants) F(msl_library_constant) F(msl_kernel_reads) F(msl_pipeline_new) F(msl_pipeline_free) F(msl_memory_new) F(msl_memory_wrap) \
   F(msl_memory_label) F(msl_memory_free) F(msl_memory_traffic) F(msl_run)
 #define POND_MSL_FIELD(f) decltype(&::f) f = nullptr;
   POND_MSL_FUNCTIONS(POND_MSL_FIELD)

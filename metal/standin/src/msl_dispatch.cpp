@@ -1,5 +1,6 @@
 // msl_dispatch.cpp - one dispatch: what is bound is checked against the kernel, function constants are put in place, threadgroups are spread
 // over workers, what was seen is collected.
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <numeric>
@@ -39,6 +40,7 @@ static void run(Worker* w, Dispatch* d) {
       uint64_t k = i;
       if (d->options.order == MSL_DESCENDING) k = n - 1 - i;
       if (d->options.order == MSL_SHUFFLED) k = uint64_t(((unsigned __int128)i * stride + d->options.seed) % n);
+      w->position = i;
       runGroup(w, k);
     }
   }
@@ -127,17 +129,25 @@ void report(Worker* w, void* pc, const char* format, ...) {
   va_end(a);
   Dispatch* d = w->d;
   std::lock_guard<std::mutex> lock(d->mu);
-  char key[160]; // one report for each place and kind
-  snprintf(key, sizeof key, "%p %.60s %.60s", pc, format, pc ? "" : b);
-  if (d->seen.size() >= 20 || !d->seen.insert(key).second) return;
-  d->reports.emplace_back(pc, b);
+  const std::string kind = std::string(format, strnlen(format, 60)) + (pc ? "" : " " + std::string(b, strnlen(b, 60)));
+  for (Report& r : d->reports) { // one for each place and kind, the first in the dispatch's order: workers may come in any
+    if (r.pc != pc || r.kind != kind) continue;
+    if (w->position < r.at) r.at = w->position, r.text = b;
+    return;
+  }
+  if (d->reports.size() < 20) d->reports.push_back({pc, w->position, kind, b});
 }
 
 // What was seen, a sentence a line. On the caller's own stack: the symboliser may be Go code, which a fiber's stack cannot carry.
+//
+// Chunks are handed out in order and a worker does not leave one before its end or a fault, so the first threadgroup that ends the dispatch is the same
+// whatever the number of workers and their pace; what a faster one saw behind it is left out.
 static std::string render(Dispatch* d) {
   std::string text;
-  for (auto& [pc, what] : d->reports) {
-    text += std::string(text.empty() ? "" : "\n") + d->pipeline->kernel->name + ": " + place(d->pipeline->library, pc) + what;
+  std::stable_sort(d->reports.begin(), d->reports.end(), [](const Report& a, const Report& b) { return a.at < b.at; });
+  for (const Report& r : d->reports) {
+    if (r.at > d->ended) break;
+    text += std::string(text.empty() ? "" : "\n") + d->pipeline->kernel->name + ": " + place(d->pipeline->library, r.pc) + r.text;
   }
   return text;
 }

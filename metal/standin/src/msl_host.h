@@ -94,8 +94,8 @@ template <class... P> const ArgType* signatureOf(void (*)(P...)) { return Signat
 
 struct KernelRegistration : KernelEntry {
   template <class... P>
-  KernelRegistration(const char* name, void (*run)(), const ArgName* names, int args, uint32_t maxThreads, bool synchronises, const void* tag, void (*f)(P...))
-      : KernelEntry{name, run, names, signatureOf(f), args, maxThreads, synchronises, tag, nullptr} {
+  KernelRegistration(const char* name, void (*run)(), const ArgName* names, int args, uint32_t maxThreads, bool synchronises, const void* tag, const char* const* constants, void (*f)(P...))
+      : KernelEntry{name, run, names, signatureOf(f), args, maxThreads, synchronises, tag, constants, nullptr} {
     KernelEntry** last = &module.kernels;
     while (*last) last = &(*last)->next;
     *last = this;

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,6 +62,13 @@ uint64_t memoryGeneration();
 // Who touched a byte of threadgroup memory last.
 struct LocalCell { uint32_t writeEpoch, readEpoch; uint16_t writer, writerSimd, reader, readerSimd; bool several; };
 
+// What was seen where. Lines are looked up when the dispatch is over.
+struct Report {
+  void* pc;
+  uint64_t at; // position of the threadgroup in the dispatch's order
+  std::string kind, text;
+};
+
 struct Dispatch {
   msl_pipeline* pipeline;
   msl_grid grid;
@@ -72,9 +78,9 @@ struct Dispatch {
   std::atomic<uint64_t> next{0};
   void* buffers[MSL_MAX_BUFFERS];
   uint32_t id, groupBase; // for the race checks
-  std::mutex mu;          // protects reports, seen
-  std::vector<std::pair<void*, std::string>> reports; // where and what; lines are looked up when the dispatch is over
-  std::set<std::string> seen;
+  std::mutex mu;          // protects reports, ended
+  uint64_t ended = ~0ull; // position of the first threadgroup that was abandoned
+  std::vector<Report> reports;
 };
 
 struct Worker {
@@ -103,6 +109,7 @@ struct Worker {
   std::vector<int> usedVariables;
   // checks
   bool check, count;
+  uint64_t position; // of the running threadgroup in the dispatch's order
   uint32_t groupNumber, epoch, firstEpoch;
   std::vector<LocalCell> local;
   struct { uintptr_t page; uint64_t generation; Memory* memory; } lookups[256];
@@ -124,7 +131,7 @@ void runGroup(Worker* w, uint64_t index);
 void reset(Worker* w); // after an abort: fibers, exchanges and matrices are made anew
 void installFaultHandler();
 void report(Worker* w, void* pc, const char* format, ...) __attribute__((format(printf, 3, 4)));
-[[noreturn]] void abandon(Worker* w); // leaves the running threadgroup
+[[noreturn]] void abandon(Worker* w); // leaves the running threadgroup, and the dispatch
 std::string place(msl_library* lib, void* pc); // "file.metal:12: " or ""
 int fail(char* text, size_t textBytes, const std::string& s);
 void registerStacks(Worker* w);

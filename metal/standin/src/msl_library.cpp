@@ -1,6 +1,8 @@
 // msl_library.cpp - opens kernel libraries, answers what they hold, makes pipelines.
 #include <dlfcn.h>
 
+#include <algorithm>
+
 #include "msl_internal.h"
 
 namespace msl {
@@ -31,6 +33,12 @@ static const ConstantEntry* constantAt(const msl_library* lib, uint32_t index) {
   for (const ConstantEntry* c = lib->module->constants; c; c = c->next)
     if (c->index == index) return c;
   return nullptr;
+}
+
+static bool reads(const KernelEntry* k, const ConstantEntry* c) {
+  for (const char* const* name = k->constants; *name; name++)
+    if (!strcmp(*name, c->name)) return true;
+  return false;
 }
 
 static uint32_t measure(const msl_library* lib, const KernelEntry* k, uint32_t* slots) {
@@ -118,6 +126,13 @@ int msl_library_constant(const msl_library* lib, int i, msl_constant_info* out) 
   return -1;
 }
 
+int msl_kernel_reads(const msl_library* lib, const char* name, int i) {
+  const KernelEntry* k = find(lib, name);
+  for (const ConstantEntry* c = lib->module->constants; k && c; c = c->next)
+    if (i-- == 0) return reads(k, c);
+  return 0;
+}
+
 msl_pipeline* msl_pipeline_new(msl_library* lib, const char* name, const msl_constant* constants, int n, char* text, size_t textBytes) {
   const KernelEntry* k = find(lib, name);
   if (!k) {
@@ -137,7 +152,12 @@ msl_pipeline* msl_pipeline_new(msl_library* lib, const char* name, const msl_con
     const char* v = (const char*)constants[i].value;
     p->constants.emplace_back(c, std::vector<char>(v, v + c->bytes));
   }
-  // A library is one text, and which kernel reads a constant is not known: Metal asks for those that the kernel reads, here the rest are zero.
+  for (const ConstantEntry* c = lib->module->constants; c; c = c->next) {
+    auto given = [c](const auto& v) { return v.first == c; };
+    if (c->optional || !reads(k, c) || std::any_of(p->constants.begin(), p->constants.end(), given)) continue;
+    fail(text, textBytes, std::string(name) + ": function constant " + c->name + " (index " + std::to_string(c->index) + ") has no value, and the kernel reads it");
+    return nullptr;
+  }
   p->threadgroupBytes = measure(lib, k, p->slotBytes);
   return p.release();
 }

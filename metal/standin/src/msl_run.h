@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Grows with every change below; msl_abi() of the loaded runtime must return the same. */
-#define MSL_ABI 2
+#define MSL_ABI 3
 uint32_t msl_abi(void);
 
 /* Turns an address inside a kernel library into "gemv.metal:42" for reports; 0 when it cannot. Set once, before libraries are opened. */
@@ -87,6 +87,9 @@ typedef struct {
 int msl_library_constants(const msl_library* lib);
 int msl_library_constant(const msl_library* lib, int i, msl_constant_info* out); /* -1: outside */
 
+/* 1 when the kernel, or a function that it may call, reads the i-th constant of the library. */
+int msl_kernel_reads(const msl_library* lib, const char* kernel, int i);
+
 /* ---- pipelines ------------------------------------------------------------------------------------------------------- */
 
 typedef struct msl_pipeline msl_pipeline;
@@ -97,7 +100,7 @@ typedef struct {
   const void* value;
 } msl_constant;
 
-/* A kernel with its function constants. NULL with a text: unknown kernel, unknown or missing constant, wrong size. */
+/* A kernel with its function constants. NULL with a text: unknown kernel, a constant that it reads and that has no value, wrong size. */
 msl_pipeline* msl_pipeline_new(msl_library* lib, const char* kernel, const msl_constant* constants, int n, char* text, size_t textBytes);
 void msl_pipeline_free(msl_pipeline* p);
 

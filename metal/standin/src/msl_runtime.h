@@ -69,7 +69,7 @@ void multiply(float* d, const float* a, const float* b, const float* c);
 // Registrations, filled by static initialisers of the kernel library.
 struct ArgName { const char* name; int role, index; }; // role: 0 buffer, 1 threadgroup, 2 built-in
 struct ArgType { uint32_t access, bytes, align, reference; };
-struct KernelEntry { const char* name; void (*run)(); const ArgName* names; const ArgType* types; int args; uint32_t maxThreads; bool synchronises; const void* tag; KernelEntry* next; };
+struct KernelEntry { const char* name; void (*run)(); const ArgName* names; const ArgType* types; int args; uint32_t maxThreads; bool synchronises; const void* tag; const char* const* constants; KernelEntry* next; }; // constants: the names of those it reads, then null
 struct VariableEntry { const void* tag; int slot; uint32_t bytes; VariableEntry* next; };
 struct ConstantEntry { const char* name; uint32_t index, type, bytes; void* value; bool* defined; bool optional; ConstantEntry* next; };
 struct DerivedEntry { void (*compute)(); DerivedEntry* next; };

@@ -379,6 +379,10 @@ void runGroup(Worker* w, uint64_t index) {
 }
 
 void abandon(Worker* w) {
+  {
+    std::lock_guard<std::mutex> lock(w->d->mu);
+    w->d->ended = std::min(w->d->ended, w->position);
+  }
   w->d->next = ~0ull >> 1;
   w->aborted = true;
   void* dead;

@@ -112,6 +112,13 @@ kernel void unaligned_vector(device const float* x [[buffer(0)]], device float* 
     y[t] = v[t & 7].x; // FAULT
 }
 
+// Threadgroup 4 of 64 leaves y last, though it is the first one to.
+kernel void slow_overrun(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], uint g [[threadgroup_position_in_grid]]) {
+    float v = x[0];
+    for (uint i = 0; g == 4 && i < 20000000; i++) v = v * 0.5f + 1.0f;
+    y[g < 4 ? g : g + 252] = v; // FAULT
+}
+
 // No fault: two dispatches of copy without a barrier between them are one.
 kernel void copy(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], uint i [[thread_position_in_grid]]) {
     y[i] = x[i];
