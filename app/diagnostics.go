@@ -19,7 +19,7 @@ import (
 const diagnosticLines = 200
 
 // secret settings are told as "set" or not at all.
-var secret = map[string]bool{"api_key": true, "system_prompt": true, "allowed_hosts": true, "address": true}
+var secret = map[string]bool{"api_key": true, "system_prompt": true, "allowed_hosts": true, "allowed_origins": true, "address": true}
 
 // CopyDiagnostics is what helps others to help: the build, the machine, the state, the settings that differ from the defaults and the last lines of the log, with
 // private text left out.

@@ -90,7 +90,7 @@ func (h Home) config(s settings.Settings, m Model) Config {
 
 // ConfigOf is what the user's settings run. Where other machines may connect, the names and addresses of this one are allowed.
 func ConfigOf(s settings.Settings, m Model, x inference.Executor) Config {
-	c := Config{Model: m, Executor: x, ContextTokens: s.ContextTokens, Address: s.ListenAddress(), APIKey: s.Key, AllowedHosts: s.Hosts}
+	c := Config{Model: m, Executor: x, ContextTokens: s.ContextTokens, Address: s.ListenAddress(), APIKey: s.Key, AllowedHosts: s.Hosts, AllowedOrigins: s.Origins}
 	if s.LAN && s.Address == "" {
 		c.AllowedHosts = append(ownNames(), c.AllowedHosts...)
 	}

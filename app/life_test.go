@@ -386,6 +386,7 @@ func TestDiagnosticsArePrivate(t *testing.T) {
 	t.Setenv("USER", "gretel")
 	p, _ := homeOf(t, func(_ *Home, s *settings.Settings) {
 		s.Key, s.SystemPrompt, s.Hosts, s.ModelsDir = "pond-verysecret", "You are my diary.", []string{"gretels-mac.local"}, "/Users/gretel/models"
+		s.Origins = []string{"https://gretels-chat.example"}
 	})
 	p.Do(context.Background(), Start)
 	s := until(t, p, "running", phase(Running))

@@ -255,6 +255,15 @@ func TestOtherStreamsEqualWholeForTools(t *testing.T) {
 			g := inference.Generation{Sampling: ptr(inference.DefaultSampling(true))}
 			whole := newResponse(req, envelope{}, nil, g)
 			whole.finish(w)
+			for _, item := range whole.object.Output {
+				want := "completed"
+				if finish == inference.FinishLength && strings.HasSuffix(text, "\nx") && item.Type == "function_call" {
+					want = "incomplete" // half an argument is no call to make
+				}
+				if item.Type == "function_call" && item.Status != want {
+					t.Errorf("%s: got a call with status %s, want %s", what, item.Status, want)
+				}
+			}
 			stream := written(func(out *eventStream) error {
 				return encode(&responseStream{eventStream: out, response: newResponse(req, envelope{}, nil, g), keep: func(*response, chat.Answer) {}}, updates, w.Result)
 			})

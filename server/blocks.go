@@ -45,7 +45,10 @@ func (l *blocks) apply(e chat.Event, w blockWriter) error {
 	case chat.CallArguments:
 		return l.grow(e.Text, w)
 	}
-	return l.end(w) // chat.CallEnd
+	if e.Cut && l.open { // chat.CallEnd
+		l.last().cut = true
+	}
+	return l.end(w)
 }
 
 func (l *blocks) last() *block { return l.list[len(l.list)-1] }

@@ -116,9 +116,10 @@ func textPart(text string) openai.ResponsePart {
 	return openai.ResponsePart{Type: "output_text", Text: text, Annotations: &[]string{}, Logprobs: &[]string{}}
 }
 
-// itemStatus says whether the limit cut a block off.
+// itemStatus says whether the limit cut a block off. The arguments of a call are valid JSON all the same, so the status alone keeps an agent from
+// writing half a file.
 func itemStatus(b *block, f inference.Finish) string {
-	if b.cut && f == inference.FinishLength {
+	if b.cut && (f == inference.FinishLength || b.kind == chat.CallStart) {
 		return "incomplete"
 	}
 	return "completed"

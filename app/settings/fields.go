@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -77,6 +78,8 @@ func Fields() []Field {
 			at: func(s *Settings) any { return &s.LAN }},
 		{Key: "allowed_hosts", Section: Endpoint, Title: "Further names", Kind: Words, Restart: true, Help: "Names by which other machines call this one, besides its own name and addresses.",
 			at: func(s *Settings) any { return &s.Hosts }, extra: checkHosts},
+		{Key: "allowed_origins", Section: Endpoint, Title: "Allowed web pages", Kind: Words, Restart: true, Help: "Pages beyond this machine that may call the endpoint from a browser, such as https://chat.example.",
+			at: func(s *Settings) any { return &s.Origins }, extra: checkOrigins},
 		{Key: "address", Kind: Text, Restart: true, Help: "host:port, instead of the port and the network switch.",
 			at: func(s *Settings) any { return &s.Address }, extra: checkAddress},
 
@@ -273,6 +276,16 @@ func checkHosts(s Settings) error {
 	for _, h := range s.Hosts {
 		if h == "" || h == "*" || strings.ContainsAny(h, "/@ ") {
 			return fmt.Errorf("got %q, want a name or an address, such as my-mac.local", h)
+		}
+	}
+	return nil
+}
+
+func checkOrigins(s Settings) error {
+	for _, o := range s.Origins {
+		u, err := url.Parse(o)
+		if err != nil || u.Scheme == "" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+			return fmt.Errorf("got %q, want a page's scheme and host, such as https://chat.example", o)
 		}
 	}
 	return nil

@@ -52,6 +52,7 @@ type Settings struct {
 	Key     string   // API key; empty: none is asked for
 	LAN     bool     // other machines may connect; needs Key
 	Hosts   []string // further names by which other machines call this one
+	Origins []string // web pages beyond this machine that may call it, as scheme://host[:port]
 
 	StartServing  bool // load the model and serve when Pond is opened
 	OnBattery     Battery

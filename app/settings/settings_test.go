@@ -91,7 +91,7 @@ func TestSaveRefusesBadValues(t *testing.T) {
 func TestEveryField(t *testing.T) {
 	texts := map[string]string{
 		"model": "pond-demo", "models_dir": "/models", "context_tokens": "8192", "idle_minutes": "15", "address": "127.0.0.1:1", "port": "8080", "api_key": "k",
-		"lan": "true", "allowed_hosts": "a.local, b", "start_serving": "true", "on_battery": "pause", "notifications": "false", "temperature": "0.5", "top_p": "0.9",
+		"lan": "true", "allowed_hosts": "a.local, b", "allowed_origins": "https://chat.example, http://b:1", "start_serving": "true", "on_battery": "pause", "notifications": "false", "temperature": "0.5", "top_p": "0.9",
 		"top_k": "40", "max_tokens": "100", "hide_thinking": "true", "no_thinking": "true", "system_prompt": "Be brief.", "cmd_enter_sends": "true",
 	}
 	s := Default()
@@ -160,7 +160,7 @@ func TestLANMakesAKey(t *testing.T) {
 func TestFieldsRefuse(t *testing.T) {
 	for key, texts := range map[string][]string{
 		"port": {"0", "65536", "x", ""}, "lan": {"maybe"}, "temperature": {"-1", "2.1", "NaN", "warm"}, "on_battery": {"explode"}, "models_dir": {"models"},
-		"allowed_hosts": {"*", "http://x"}, "address": {"here", "h:99999"}, "top_k": {"1.5"},
+		"allowed_hosts": {"*", "http://x"}, "allowed_origins": {"*", "chat.example", "https://a/b", "https://"}, "address": {"here", "h:99999"}, "top_k": {"1.5"},
 	} {
 		f, ok := FieldOf(key)
 		if !ok {

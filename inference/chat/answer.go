@@ -15,7 +15,7 @@ const (
 	Text                           // Text: more of the content
 	CallStart                      // Index, ID, Name: a call begins
 	CallArguments                  // Index, Text: the next fragment of the arguments' JSON
-	CallEnd                        // Index: the fragments form one valid JSON object
+	CallEnd                        // Index, Cut: the fragments form one valid JSON object
 )
 
 func (k EventKind) String() string {
@@ -29,6 +29,7 @@ type Event struct {
 	Text     string
 	Index    int // of the call within the answer, from 0
 	ID, Name string
+	Cut      bool // a limit ended the call: its arguments are valid JSON and not all of what the model meant to write
 }
 
 // Answer is a whole answer: events folded together.

@@ -33,6 +33,7 @@ type callState struct {
 	tool   *toolSchema // nil: not declared
 	seen   map[string]bool
 	args   int // arguments written
+	cut    bool
 
 	key     string
 	typ     paramType
@@ -138,6 +139,7 @@ func (p *Parser) callStalls() bool {
 	if !p.final {
 		return false
 	}
+	p.call.cut = p.end == EndLength
 	p.abandon(p.scan)
 	p.take(len(p.buf)) // the beginning of a tag
 	return true
@@ -232,6 +234,7 @@ func (p *Parser) cutValue() {
 		p.call.newline = false
 		p.addHeld([]byte("\n"))
 	}
+	p.call.cut = p.end == EndLength
 	p.endValue()
 	p.endCall()
 }
@@ -309,7 +312,7 @@ func (p *Parser) endCall() {
 	} else {
 		p.emitArguments([]byte("}"))
 	}
-	p.emit(Event{Kind: CallEnd, Index: p.call.index})
+	p.emit(Event{Kind: CallEnd, Index: p.call.index, Cut: p.call.cut})
 	p.scan = 0
 	p.state = inContent
 }
