@@ -13,12 +13,13 @@ import (
 type Ask func(ctx context.Context, r inference.ChatRequest) (Stream, error)
 
 // Stream is an answer that is being written: inference.Answer, or a script of a test. Next and the others belong to one goroutine;
-// StopThinking to any.
+// StopThinking to any. Repeating tells whether the answer goes round in circles just now; nil: nobody looks.
 type Stream struct {
 	Next         func() (inference.Update, bool)
 	Err          func() error
 	Result       func() inference.Result
 	StopThinking func()
+	Repeating    func() bool
 }
 
 // ErrNotRunning is what a question gets while no model is loaded.
@@ -35,7 +36,7 @@ func FromEngine(chat func(context.Context, inference.ChatRequest) (*inference.An
 		if err != nil {
 			return Stream{}, err
 		}
-		return Stream{Next: a.Next, Err: a.Err, Result: a.Result, StopThinking: a.StopThinking}, nil
+		return Stream{Next: a.Next, Err: a.Err, Result: a.Result, StopThinking: a.StopThinking, Repeating: a.Repeating}, nil
 	}
 }
 

@@ -89,9 +89,11 @@ func (f Figures) Line() string {
 	return strings.Join(parts, " · ")
 }
 
-// Seconds writes a short time: "0.4 s", "12 s", "2 min 5 s".
+// Seconds writes a short time: "40 ms", "0.4 s", "12 s", "2 min 5 s".
 func Seconds(d time.Duration) string {
 	switch s := d.Seconds(); {
+	case s > 0 && s < 0.095:
+		return fmt.Sprintf("%d ms", max(1, d.Milliseconds()))
 	case s < 9.95:
 		return fmt.Sprintf("%.1f s", s)
 	case s < 59.5:
@@ -108,8 +110,8 @@ func Seconds(d time.Duration) string {
 // Params are the parameters of one chat. A nil or zero field leaves the choice to the model's defaults.
 type Params struct {
 	Temperature *float64 `json:"temperature,omitempty"` // 0 to 2
-	TopP        *float64 `json:"top_p,omitempty"`       // above 0, to 1
-	TopK        *int     `json:"top_k,omitempty"`       // 0: all; the settings' choice, kept with the chat
+	TopP        *float64 `json:"top_p,omitempty"`       // 0 to 1; 0 and 1 leave it out
+	TopK        *int     `json:"top_k,omitempty"`       // 0: all
 	Thinking    *bool    `json:"thinking,omitempty"`    // nil: on
 	System      string   `json:"system,omitempty"`
 	MaxTokens   int      `json:"max_tokens,omitempty"` // of an answer
@@ -123,14 +125,14 @@ func (p Params) Validate() error {
 	if t := p.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
 		return fmt.Errorf("temperature: got %v, want 0 to 2", *t)
 	}
-	if t := p.TopP; t != nil && !(*t > 0 && *t <= 1) {
-		return fmt.Errorf("top-p: got %v, want a number above 0, up to 1", *t)
+	if t := p.TopP; t != nil && !(*t >= 0 && *t <= 1) {
+		return fmt.Errorf("top-p: got %v, want 0 to 1", *t)
 	}
 	if k := p.TopK; k != nil && *k < 0 {
 		return fmt.Errorf("top-k: got %d, want 0 (no limit) or more", *k)
 	}
 	if p.MaxTokens < 0 {
-		return fmt.Errorf("maximum tokens: got %d, want 0 (no limit of your own) or more", p.MaxTokens)
+		return fmt.Errorf("longest answer: got %d, want 0 (no limit of your own) or more", p.MaxTokens)
 	}
 	return nil
 }

@@ -41,6 +41,7 @@ type View struct {
 	Done     int       // Prefill: tokens of the prompt taken in,
 	Total    int       // of how many
 	Since    time.Time // when this stage of work began
+	Circles  bool      // what is being written goes round in circles
 	Notice   string    // a sentence about the chat itself, such as that it cannot be saved
 	Changes  int       // grows with every view
 }
@@ -71,6 +72,7 @@ type Talk struct {
 	finished    chan struct{}
 	stopThought func()
 	hurried     bool // "answer now" was asked for
+	circles     bool // the answer repeats itself just now
 }
 
 func newTalk(s *Store, c chat) *Talk {
@@ -85,7 +87,7 @@ func (t *Talk) View() View {
 }
 
 func (t *Talk) view() View {
-	v := View{ID: t.c.id, Title: t.c.name(), Params: t.c.params, Work: t.work, Done: t.done, Total: t.total, Since: t.since, Notice: t.notice, Changes: t.changes}
+	v := View{ID: t.c.id, Title: t.c.name(), Params: t.c.params, Work: t.work, Done: t.done, Total: t.total, Since: t.since, Circles: t.circles, Notice: t.notice, Changes: t.changes}
 	for _, m := range t.c.path() {
 		ids, at := t.c.versions(m.ID)
 		v.Messages = append(v.Messages, Shown{m, at + 1, len(ids)})
@@ -210,7 +212,7 @@ func (t *Talk) started() {
 		t.save(append(records, record{Message: t.c.message(id)})...)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	t.running, t.cancel, t.finished, t.hurried, t.stopThought = id, cancel, make(chan struct{}), false, nil
+	t.running, t.cancel, t.finished, t.hurried, t.circles, t.stopThought = id, cancel, make(chan struct{}), false, false, nil
 	t.at(Waiting)
 	t.done, t.total = 0, 0
 	t.change()
@@ -311,7 +313,7 @@ func (t *Talk) answer(ctx context.Context, id int, r inference.ChatRequest, fini
 		}
 		shown := time.Now()
 		times.note(u.Events, shown)
-		t.grow(id, u.Events)
+		t.grow(id, u.Events, a.Repeating != nil && a.Repeating())
 		if ctx.Err() == nil {
 			wait(ctx, Interval-time.Since(shown))
 		}
@@ -361,8 +363,8 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// grow adds what came: to the file first, then to what watchers see.
-func (t *Talk) grow(id int, events []chatproto.Event) {
+// grow adds what came: to the file first, then to what watchers see. circles: the answer repeats itself.
+func (t *Talk) grow(id int, events []chatproto.Event, circles bool) {
 	var thinking, text strings.Builder
 	for _, e := range events {
 		switch e.Kind {
@@ -386,6 +388,7 @@ func (t *Talk) grow(id int, events []chatproto.Event) {
 	m := t.c.message(id)
 	m.Thinking += thinking.String()
 	m.Text += text.String()
+	t.circles = circles
 	if text.Len() > 0 {
 		t.at(Answering)
 	} else {
@@ -427,7 +430,7 @@ func (t *Talk) ended(id int, asked time.Time, times timing, r inference.Result, 
 	}
 	t.save(record{End: &ended{ID: id, End: m.End, Error: m.Error, Figures: m.Figures}})
 	t.cancel()
-	t.running, t.cancel, t.stopThought = 0, nil, nil
+	t.running, t.cancel, t.stopThought, t.circles = 0, nil, nil, false
 	t.at(Idle)
 	t.change()
 }

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"fyne.io/fyne/v2"
-	"fyne.io/fyne/v2/dialog"
 	"fyne.io/fyne/v2/storage"
 
 	"pond/app/chats"
@@ -55,9 +54,13 @@ func (c *chatWindow) pasted(text string) bool {
 	return true
 }
 
-// showError shows an error as a sentence.
-func showError(err error, w fyne.Window) {
-	dialog.ShowInformation("That did not work", sentence(err.Error()), w)
+// sentences is an error that may be several, one a line.
+func sentences(err error) string {
+	var out []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		out = append(out, sentence(line))
+	}
+	return strings.Join(out, "\n")
 }
 
 // sentenceCase begins with a capital letter.

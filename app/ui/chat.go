@@ -10,16 +10,12 @@ import (
 	"fyne.io/fyne/v2/container"
 	"fyne.io/fyne/v2/dialog"
 	"fyne.io/fyne/v2/driver/desktop"
-	"fyne.io/fyne/v2/layout"
 	"fyne.io/fyne/v2/theme"
 	"fyne.io/fyne/v2/widget"
 
 	"pond/app"
 	"pond/app/chats"
 )
-
-// hurryAfter is how long the model thinks before "Answer now" is offered.
-const hurryAfter = 10 * time.Second
 
 // pageMessages is how many messages are drawn at first, and how many more each time the earlier ones are asked for.
 const pageMessages = 30
@@ -44,7 +40,7 @@ type chatWindow struct {
 	scroll *container.Scroll
 	empty  fyne.CanvasObject
 	older  *widget.Button
-	hurry  fyne.CanvasObject
+	hurry  *hurryRow
 	entry  *composer
 	send   *widget.Button
 	hint   *widget.Label
@@ -61,6 +57,7 @@ type chatWindow struct {
 	files    []chats.File // attached to the next question
 	editing  int          // the question that is asked again; 0: a new one
 	ticking  bool
+	early    bool // a question was sent before the answer's end
 }
 
 func newChatWindow(u *UI) *chatWindow {
@@ -101,11 +98,9 @@ func newChatWindow(u *UI) *chatWindow {
 	c.chips = container.NewVBox()
 	c.edit = spread(quiet("You are editing an earlier question; its answers stay beside the new ones."), c.small("Cancel", c.endEdit))
 	c.edit.Hide()
-	hurry := widget.NewButtonWithIcon("Answer now", theme.MediaFastForwardIcon(), func() { c.talk.AnswerNow() })
-	c.hurry = container.NewHBox(layout.NewSpacer(), quiet("Thinking takes long."), hurry, layout.NewSpacer())
-	c.hurry.Hide()
+	c.hurry = newHurryRow(c)
 	page := linkTo("Write in the browser", c.openPage)
-	bottom := opaque(container.New(margins{14, 4, 14, 8}, container.NewVBox(c.hurry, c.edit, c.chips,
+	bottom := opaque(container.New(margins{14, 4, 14, 8}, container.NewVBox(c.hurry.object, c.edit, c.chips,
 		container.NewBorder(nil, nil, container.NewVBox(attach), container.NewVBox(c.send), c.entry),
 		container.NewBorder(nil, nil, nil, page, c.hint))))
 
@@ -192,6 +187,15 @@ func (c *chatWindow) drawState(s app.State) {
 	}
 	chosen := c.u.controls.Settings()
 	c.entry.commanded = chosen.CmdEnterSends
+	c.drawHint()
+}
+
+// drawHint says which keys do what, and why one just did nothing.
+func (c *chatWindow) drawHint() {
+	if c.early {
+		say(c.hint, "The answer is still being written. Esc stops it.")
+		return
+	}
 	say(c.hint, c.entry.hint())
 }
 
@@ -233,7 +237,8 @@ func (c *chatWindow) attend(talk *chats.Talk) {
 		c.u.controls.Chats.Leave(c.view.ID)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c.talk, c.leave, c.messages, c.limit = talk, cancel, nil, pageMessages
+	c.talk, c.leave, c.messages, c.limit, c.early = talk, cancel, nil, pageMessages, false
+	c.drawHint()
 	c.endEdit()
 	c.feed.set(nil)
 	c.draw(talk.View())
@@ -258,9 +263,14 @@ func (c *chatWindow) draw(v chats.View) {
 	if icon := c.sendIcon(running); c.send.Icon != icon {
 		c.send.SetIcon(icon)
 	}
-	c.reveal(c.hurry, v.Work == chats.Thinking && c.u.now().Sub(v.Since) >= hurryAfter)
+	if c.hurry.draw(v, c.u.now()) {
+		c.root.Refresh()
+	}
 	if running {
 		c.tick()
+	} else if c.early {
+		c.early = false
+		c.drawHint()
 	}
 	if v.ID != before.ID || v.Title != before.Title || running != (before.Work != chats.Idle) {
 		c.side.reload()
@@ -407,6 +417,10 @@ func (c *chatWindow) submit() {
 	}
 	switch {
 	case errors.Is(err, chats.ErrNothing):
+		return
+	case errors.Is(err, chats.ErrAnswering): // what is written stays in the box
+		c.early = true
+		c.drawHint()
 		return
 	case err != nil:
 		c.fail(err)

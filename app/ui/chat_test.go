@@ -134,12 +134,12 @@ func TestAnswerNow(t *testing.T) {
 	c.entry.SetText("hard")
 	c.submit()
 	st.until("thinking", func() bool { return c.view.Work == chats.Thinking })
-	if c.hurry.Visible() {
+	if c.hurry.object.Visible() {
 		t.Error("it is offered at once")
 	}
 	st.ui.now = func() time.Time { return time.Now().Add(11 * time.Second) }
 	c.draw(c.view)
-	if !c.hurry.Visible() {
+	if !c.hurry.object.Visible() {
 		t.Error("it is not offered after 11 seconds")
 	}
 	if strings.Contains(texts(c.w), "Let me think") {
@@ -153,7 +153,7 @@ func TestAnswerNow(t *testing.T) {
 	st.until("the word to the engine", func() bool { st.player.mu.Lock(); defer st.player.mu.Unlock(); return st.player.hurried == 1 })
 	c.stop()
 	st.until("the end", func() bool { return c.view.Work == chats.Idle })
-	if c.hurry.Visible() {
+	if c.hurry.object.Visible() {
 		t.Error("it is offered after the end")
 	}
 }

@@ -21,11 +21,11 @@ type drawer struct {
 	c      *chatWindow
 	object fyne.CanvasObject
 
-	temperature, topP, most *widget.Entry
-	system                  *widget.Entry
-	thinking                *widget.Check
-	trouble                 *widget.Label
-	filling                 bool
+	temperature, topP, topK, most *widget.Entry
+	system                        *widget.Entry
+	thinking                      *widget.Check
+	trouble                       *widget.Label
+	filling                       bool
 }
 
 func newDrawer(c *chatWindow) *drawer {
@@ -36,7 +36,7 @@ func newDrawer(c *chatWindow) *drawer {
 		e.OnChanged = func(string) { d.apply() }
 		return e
 	}
-	d.temperature, d.topP, d.most = line("recommended"), line("recommended"), line("no limit")
+	d.temperature, d.topP, d.topK, d.most = line("recommended"), line("recommended"), line("recommended"), line("no limit")
 	d.system = widget.NewMultiLineEntry()
 	d.system.Wrapping = fyne.TextWrapWord
 	d.system.SetPlaceHolder("What the model is told first")
@@ -47,7 +47,7 @@ func newDrawer(c *chatWindow) *drawer {
 	d.trouble.Importance = widget.DangerImportance
 	content := container.NewVBox(
 		subtitle("This chat"),
-		quiet("Temperature"), d.temperature, quiet("Top-p"), d.topP, quiet("Longest answer, in tokens"), d.most,
+		quiet("Temperature"), d.temperature, quiet("Top-p"), d.topP, quiet("Top-k"), d.topK, quiet("Longest answer, in tokens"), d.most,
 		d.thinking, quiet("System prompt"), d.system, d.trouble,
 		note("Empty fields take what the model's makers recommend. Changes count from the next answer on."),
 	)
@@ -62,6 +62,10 @@ func (d *drawer) show(p chats.Params) {
 	d.filling = true
 	d.temperature.SetText(decimal(p.Temperature))
 	d.topP.SetText(decimal(p.TopP))
+	d.topK.SetText("")
+	if p.TopK != nil {
+		d.topK.SetText(strconv.Itoa(*p.TopK))
+	}
 	d.most.SetText("")
 	if p.MaxTokens > 0 {
 		d.most.SetText(strconv.Itoa(p.MaxTokens))
@@ -93,14 +97,20 @@ func (d *drawer) read() (p chats.Params, err error) {
 		return &v
 	}
 	p.Temperature, p.TopP = number("temperature", d.temperature.Text), number("top-p", d.topP.Text)
-	if text := strings.TrimSpace(d.most.Text); text != "" {
+	whole := func(what, text string) *int {
+		if text = strings.TrimSpace(text); text == "" {
+			return nil
+		}
 		n, e := strconv.Atoi(text)
 		if e != nil {
-			err = errors.Join(err, fmt.Errorf("longest answer: got %q, want a whole number", text))
+			err = errors.Join(err, fmt.Errorf("%s: got %q, want a whole number", what, text))
 		}
-		p.MaxTokens = n
+		return &n
 	}
-	p.TopK = d.c.view.Params.TopK // has no field here
+	p.TopK = whole("top-k", d.topK.Text)
+	if n := whole("longest answer", d.most.Text); n != nil {
+		p.MaxTokens = *n
+	}
 	thinks := d.thinking.Checked
 	p.Thinking, p.System = &thinks, d.system.Text
 	return p, errors.Join(err, p.Validate())
@@ -116,7 +126,7 @@ func (d *drawer) apply() {
 	}
 	d.trouble.SetText("")
 	if err != nil {
-		d.trouble.SetText(sentence(err.Error()))
+		d.trouble.SetText(sentences(err))
 	}
 }
 

@@ -62,7 +62,7 @@ func newMessageView(m chats.Shown, hooks messageHooks, folded bool) *messageView
 	v.note.Wrapping = fyne.TextWrapWord
 	v.note.Importance = widget.DangerImportance
 	v.figures = quiet("")
-	v.figures.Truncation = fyne.TextTruncateEllipsis
+	v.figures.Wrapping = fyne.TextWrapWord
 	v.status = quiet("")
 	v.update(m, chats.View{})
 	return v
@@ -191,7 +191,45 @@ func (v *messageView) footer() fyne.CanvasObject {
 	if v.shown.Role == chats.User {
 		return buttons
 	}
-	return container.NewBorder(nil, nil, buttons, nil, v.figures)
+	return container.New(&footLayout{}, buttons, v.figures)
+}
+
+// footLayout puts the figures beside the buttons where they have room, and below them where they have not: they are never cut.
+type footLayout struct{ width float32 }
+
+// below tells whether the figures need a line of their own.
+func (l *footLayout) below(o []fyne.CanvasObject) bool {
+	label := o[1].(*widget.Label)
+	text := fyne.MeasureText(label.Text, theme.Size(label.SizeName), label.TextStyle).Width + 2*theme.InnerPadding()
+	return l.width > 0 && label.Text != "" && o[0].MinSize().Width+text > l.width
+}
+
+func (l *footLayout) Layout(o []fyne.CanvasObject, size fyne.Size) {
+	l.width = size.Width
+	buttons, label := o[0], o[1]
+	least := buttons.MinSize()
+	buttons.Move(fyne.NewPos(0, 0))
+	buttons.Resize(least)
+	if l.below(o) {
+		label.Move(fyne.NewPos(0, least.Height-footOverlap))
+		label.Resize(fyne.NewSize(size.Width, label.MinSize().Height))
+		label.Resize(fyne.NewSize(size.Width, label.MinSize().Height)) // as high as its lines at this width
+		return
+	}
+	label.Resize(fyne.NewSize(max(0, size.Width-least.Width), least.Height))
+	height := label.MinSize().Height
+	label.Move(fyne.NewPos(least.Width, (least.Height-height)/2))
+}
+
+// footOverlap is how much of its own space a label gives up below the buttons.
+const footOverlap = 6
+
+func (l *footLayout) MinSize(o []fyne.CanvasObject) fyne.Size {
+	s := o[0].MinSize()
+	if l.below(o) {
+		s.Height += o[1].MinSize().Height - footOverlap
+	}
+	return s
 }
 
 func figuresLine(m chats.Shown) string {
@@ -207,14 +245,29 @@ func thinkingLine(m chats.Shown, view chats.View) string {
 	case m.Figures != nil && m.Figures.ThinkingMS > 0:
 		return "Thought for " + chats.Seconds(time.Duration(m.Figures.ThinkingMS)*time.Millisecond)
 	case m.End == chats.Running && view.Work == chats.Thinking:
-		return "Thinking · " + chats.Seconds(time.Since(view.Since).Truncate(time.Second))
+		if took := time.Since(view.Since).Truncate(time.Second); took > 0 {
+			return "Thinking · " + wholeSeconds(took)
+		}
+		return "Thinking…"
 	}
 	return "Thinking"
+}
+
+// wholeSeconds is a time without tenths, which would flicker: "3 s", "1 min 5 s".
+func wholeSeconds(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return chats.Seconds(d)
 }
 
 // endLine is what to know of an answer's end; empty for one that is whole.
 func endLine(m chats.Shown) string {
 	switch m.End {
+	case chats.Complete:
+		if m.Role == chats.Assistant && m.Text == "" {
+			return "The model ended without an answer. The arrow below asks again."
+		}
 	case chats.Length:
 		return "The answer reached its limit of tokens."
 	case chats.Stopped:

@@ -77,7 +77,7 @@ func newModelWindow(u *UI) *modelWindow {
 	m.files.HideSeparators = true
 
 	head := container.NewBorder(nil, nil, nil, container.NewCenter(m.main.Button), container.New(stacked{-12}, m.name, m.status))
-	facts := card(fact("Kept in", m.where), fact("On the disk", m.size), fact("Free there", m.room), m.verdict)
+	facts := card(facts(fact("Kept in", m.where), fact("On the disk", m.size), fact("Free there", m.room)), m.verdict)
 	m.progress = container.NewVBox(m.bar, container.NewBorder(nil, nil, nil, container.NewHBox(m.pause, m.cancel), m.rate))
 	tools := container.NewHBox(m.verify, m.repair, m.reveal, m.pick, layout.NewSpacer(), m.remove)
 	top := container.NewVBox(head, facts, m.trouble, m.progress)
@@ -179,27 +179,15 @@ func (m *modelWindow) confirmCancel() {
 		m.u.act(app.CancelJob)
 		return
 	}
-	d := dialog.NewConfirm("Cancel the download?", fmt.Sprintf("The %s that came are deleted. Pause keeps them.", bytes(job.DoneBytes)), func(yes bool) {
-		if yes {
-			m.u.act(app.CancelDownload)
-		}
-	}, m.w)
-	d.SetConfirmText("Delete them")
-	d.SetDismissText("Keep on")
-	d.SetConfirmImportance(widget.DangerImportance)
-	d.Show()
+	confirm("Cancel the download?", fmt.Sprintf("The %s that came are deleted. Pause keeps them.", bytes(job.DoneBytes)), "Delete them", "Keep on", m.w, func() {
+		m.u.act(app.CancelDownload)
+	})
 }
 
 func (m *modelWindow) confirmRemove() {
 	s := m.u.state
-	d := dialog.NewConfirm("Remove the model?", fmt.Sprintf("%s in %s are deleted. To use the model again it has to be downloaded again.", bytes(s.Disk.UsedBytes), tidy(s.Disk.Dir)), func(yes bool) {
-		if yes {
-			m.u.elsewhere(m.u.controls.Remove, m.fail)
-		}
-	}, m.w)
-	d.SetConfirmText("Remove")
-	d.SetConfirmImportance(widget.DangerImportance)
-	d.Show()
+	text := fmt.Sprintf("%s in %s are deleted. To use the model again it has to be downloaded again.", bytes(s.Disk.UsedBytes), tidy(s.Disk.Dir))
+	confirm("Remove the model?", text, "Remove", "Cancel", m.w, func() { m.u.elsewhere(m.u.controls.Remove, m.fail) })
 }
 
 // pickCopy looks for a copy of the model in a folder of the user's choice.

@@ -51,12 +51,17 @@ func card(objects ...fyne.CanvasObject) fyne.CanvasObject {
 	return onSurface(container.New(margins{6, 6, 6, 6}, container.NewVBox(objects...)))
 }
 
-// fact is a row of a small table: what, and what of it.
+// facts is a small table with as much room below as above.
+func facts(rows ...fyne.CanvasObject) fyne.CanvasObject {
+	return container.New(margins{top: 3, bottom: 5}, container.NewVBox(rows...))
+}
+
+// fact is a row of a small table: what, and what of it. A value that is long breaks its lines: a folder must be seen to its end.
 func fact(what string, value *widget.Label) fyne.CanvasObject {
 	name := widget.NewLabel(what)
 	name.Importance = widget.LowImportance
-	value.Truncation = fyne.TextTruncateEllipsis
-	return container.New(margins{top: -6, bottom: -6}, container.New(twoColumns{0.26}, name, value))
+	value.Wrapping = fyne.TextWrapWord
+	return container.New(margins{top: -6, bottom: -6}, container.New(twoColumns{0.23}, name, value))
 }
 
 // twoColumns gives the first object a share of the width, and the second the rest.
@@ -106,7 +111,7 @@ type thinBar struct {
 }
 
 func newThinBar() *thinBar {
-	b := &thinBar{track: newTinted(theme.ColorNameInputBorder, 3), fill: newTinted(theme.ColorNamePrimary, 3)}
+	b := &thinBar{track: newTinted(colorTrack, 3), fill: newTinted(theme.ColorNamePrimary, 3)}
 	b.ExtendBaseWidget(b)
 	return b
 }

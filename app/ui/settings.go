@@ -2,6 +2,8 @@ package ui
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/container"
@@ -25,8 +27,12 @@ type settingsWindow struct {
 	tabs    *container.AppTabs
 	filling bool
 	saving  bool
-	wanted  bool // another saving behind the running one
+	wanted  bool  // another saving behind the running one
+	edits   int   // what is typed is saved when none has come for a while
+	failed  error // of the last saving
+	unsaved bool  // value is not saved, and will be in a moment
 	value   settings.Settings
+	saved   settings.Settings // as they are in the file, or are on their way there
 }
 
 // settingRow is one field and its editor.
@@ -58,6 +64,10 @@ func newSettingsWindow(u *UI) *settingsWindow {
 	}
 	v.tabs = container.NewAppTabs(tabs...)
 	v.w = u.window("Pond · Settings", 700, 600, container.New(margins{14, 10, 14, 8}, container.NewBorder(nil, v.status, nil, nil, v.tabs)))
+	v.w.SetCloseIntercept(func() {
+		v.flush()
+		v.w.Hide()
+	})
 	return v
 }
 
@@ -205,7 +215,11 @@ func (v *settingsWindow) folder(r *settingRow) fyne.CanvasObject {
 
 // load fills the window with what holds.
 func (v *settingsWindow) load() {
-	v.value = v.u.controls.Settings()
+	v.flush()
+	if !v.saving {
+		v.value = v.u.controls.Settings()
+		v.saved = v.value
+	}
 	v.refill()
 	v.status.SetText("Changes are saved as you make them.")
 	v.readLogin()
@@ -221,7 +235,11 @@ func (v *settingsWindow) refill() {
 	}
 }
 
-// change takes one value in, and saves all if they hold.
+// restFor is how long nothing is typed before what was typed is saved: on the way to a port of 11600 there are 1, 11 and 116, and on the way to
+// 99999, which is none, there is 9999, which nobody wanted.
+const restFor = 600 * time.Millisecond
+
+// change takes one value in, and saves all if they hold: what is chosen at once, what is typed when the typing rests.
 func (v *settingsWindow) change(r *settingRow, text string) {
 	if v.filling {
 		return
@@ -238,8 +256,12 @@ func (v *settingsWindow) change(r *settingRow, text string) {
 		show(r.trouble, err != nil)
 		v.w.Content().Refresh()
 	}
-	if err != nil {
-		v.status.SetText("Not saved: one value does not make sense.")
+	v.edits++
+	if err != nil { // what was typed on the way there is not wanted either
+		if before, e := r.field.With(v.value, r.field.Text(v.saved)); e == nil {
+			v.value = before
+		}
+		v.drawStatus()
 		return
 	}
 	keyMade := next.Key != v.value.Key && r.field.Key != "api_key"
@@ -247,7 +269,44 @@ func (v *settingsWindow) change(r *settingRow, text string) {
 	if keyMade {
 		v.refill() // the key that the network switch made
 	}
-	v.save()
+	switch r.field.Kind {
+	case settings.Toggle, settings.Choice:
+		v.save()
+		return
+	}
+	v.unsaved = true
+	n := v.edits
+	time.AfterFunc(restFor, func() {
+		v.u.Post(func() {
+			if n == v.edits {
+				v.flush()
+			}
+		})
+	})
+}
+
+// flush saves what was typed and is not saved yet.
+func (v *settingsWindow) flush() {
+	if v.unsaved {
+		v.save()
+	}
+}
+
+// troubled tells whether a value in the window makes no sense.
+func (v *settingsWindow) troubled() bool {
+	return slices.ContainsFunc(v.rows, func(r *settingRow) bool { return r.trouble.Visible() })
+}
+
+// drawStatus says how the last saving went.
+func (v *settingsWindow) drawStatus() {
+	switch {
+	case v.troubled():
+		v.status.SetText("The value in red is not saved.")
+	case v.failed != nil:
+		v.status.SetText(sentence(v.failed.Error()))
+	default:
+		v.status.SetText("Saved.")
+	}
 }
 
 // save writes the settings, elsewhere; changes that come meanwhile are written behind.
@@ -256,14 +315,12 @@ func (v *settingsWindow) save() {
 		v.wanted = true
 		return
 	}
-	v.saving, v.wanted = true, false
+	v.saving, v.wanted, v.unsaved = true, false, false
 	value := v.value
+	v.saved = value
 	v.u.elsewhere(func() error { return v.u.controls.SaveSettings(value) }, func(err error) {
-		v.saving = false
-		v.status.SetText("Saved.")
-		if err != nil {
-			v.status.SetText(sentence(err.Error()))
-		}
+		v.saving, v.failed = false, err
+		v.drawStatus()
 		if v.u.chat != nil {
 			v.u.chat.drawState(v.u.state)
 		}

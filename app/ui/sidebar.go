@@ -6,7 +6,6 @@ import (
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/container"
-	"fyne.io/fyne/v2/dialog"
 	"fyne.io/fyne/v2/theme"
 	"fyne.io/fyne/v2/widget"
 
@@ -152,30 +151,21 @@ func (s *sidebar) menu(chat chats.Summary, at fyne.CanvasObject) {
 }
 
 func (s *sidebar) rename(chat chats.Summary) {
-	name := widget.NewEntry()
-	name.SetText(chat.Title)
-	dialog.ShowForm("Rename the chat", "Rename", "Cancel", []*widget.FormItem{widget.NewFormItem("Name", sized(name, 320, 0))}, func(yes bool) {
-		if yes {
-			s.c.u.elsewhere(func() error { return s.c.u.controls.Chats.Rename(chat.ID, name.Text) }, s.changed)
-		}
-	}, s.c.w)
+	askName("Rename the chat", chat.Title, "Rename", s.c.w, func(name string) {
+		s.c.u.elsewhere(func() error { return s.c.u.controls.Chats.Rename(chat.ID, name) }, s.changed)
+	})
 }
 
 func (s *sidebar) remove(chat chats.Summary) {
-	d := dialog.NewConfirm("Delete the chat?", fmt.Sprintf("“%s” and all its answers are removed from this machine.", chat.Title), func(yes bool) {
-		if !yes {
-			return
-		}
+	text := fmt.Sprintf("“%s” and all its answers are removed from this machine.", chat.Title)
+	confirm("Delete the chat?", text, "Delete", "Cancel", s.c.w, func() {
 		s.c.u.elsewhere(func() error { return s.c.u.controls.Chats.Delete(chat.ID) }, func(err error) {
 			if err == nil && s.c.view.ID == chat.ID {
 				s.c.newChat()
 			}
 			s.changed(err)
 		})
-	}, s.c.w)
-	d.SetConfirmText("Delete")
-	d.SetConfirmImportance(widget.DangerImportance)
-	d.Show()
+	})
 }
 
 func (s *sidebar) changed(err error) {

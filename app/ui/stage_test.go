@@ -48,6 +48,7 @@ type player struct {
 	hold     chan struct{} // the answer waits at its end until this is closed; nil: it does not
 	fail     error
 	hurried  int
+	circles  bool // the answer repeats itself
 	requests int
 }
 
@@ -58,7 +59,7 @@ func (p *player) ask(ctx context.Context, r inference.ChatRequest) (chats.Stream
 	if p.fail != nil {
 		return chats.Stream{}, p.fail
 	}
-	events, hold, at := p.events, p.hold, 0
+	events, hold, at, circles := p.events, p.hold, 0, p.circles
 	var err error
 	return chats.Stream{
 		Next: func() (inference.Update, bool) {
@@ -80,6 +81,7 @@ func (p *player) ask(ctx context.Context, r inference.ChatRequest) (chats.Stream
 			return inference.Result{Finish: inference.FinishStop, Usage: inference.Usage{PromptTokens: 100, CompletionTokens: 50, DecodeTime: time.Second}}
 		},
 		StopThinking: func() { p.mu.Lock(); defer p.mu.Unlock(); p.hurried++ },
+		Repeating:    func() bool { return circles },
 	}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 const (
 	colorSurface fyne.ThemeColorName = "pondSurface" // behind code, questions and cards
 	colorQuiet   fyne.ThemeColorName = "pondQuiet"   // text that is not the point
+	colorTrack   fyne.ThemeColorName = "pondTrack"   // the part of a bar that is not full
 )
 
 // pondTheme is still water: greys with a little green in them, one teal, the same in light and dark.
@@ -64,7 +65,7 @@ func colorOf(name fyne.ThemeColorName) (pair, bool) {
 	case theme.ColorNameInputBackground:
 		return pair{rgb(0xFFFFFF), rgb(0x1C2423)}, true
 	case theme.ColorNameInputBorder:
-		return pair{rgb(0xCFD9D6), rgb(0x364240)}, true
+		return pair{rgb(0x7A8885), rgb(0x66746F)}, true // an empty box must be seen: 3 to 1 on every surface
 	case theme.ColorNamePlaceHolder:
 		return pair{rgb(0x74837F), rgb(0x84948F)}, true
 	case theme.ColorNameSeparator:
@@ -83,6 +84,8 @@ func colorOf(name fyne.ThemeColorName) (pair, bool) {
 		return pair{tint(0x17211F, 0x55), tint(0xE3EBE8, 0x55)}, true
 	case theme.ColorNameShadow:
 		return pair{tint(0x000000, 0x20), tint(0x000000, 0x60)}, true
+	case colorTrack:
+		return pair{rgb(0xCFD9D6), rgb(0x364240)}, true
 	case colorSurface:
 		return pair{rgb(0xEDF2F0), rgb(0x1E2726)}, true
 	case colorQuiet:

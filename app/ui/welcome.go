@@ -3,6 +3,7 @@ package ui
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/container"
@@ -34,6 +35,9 @@ type welcomeWindow struct {
 	main, demo              *widget.Button
 }
 
+// barRoom is the room of a scroll bar at the right of what it scrolls.
+const barRoom = 8
+
 // Megabytes a second that the time of a download is guessed with, before there is a rate: 100 Mbit/s.
 const guessedRate = 12_500_000
 
@@ -59,12 +63,13 @@ func newWelcomeWindow(u *UI) *welcomeWindow {
 
 	head := container.NewBorder(nil, nil, u.picture(64), nil,
 		container.New(stacked{-12}, title("Welcome to Pond"), wrapped("A language model that runs on this machine and nowhere else: a chat, and an endpoint for any OpenAI client.")))
-	v.need = card(subtitle("This machine"), fact("Computer", v.machine), fact("Memory", v.memory), v.verdict, v.sums, v.context)
-	v.download = card(subtitle("Download"), fact("Size", v.size), fact("Goes to", v.where), fact("Free there", v.room))
+	v.need = card(subtitle("This machine"), facts(fact("Computer", v.machine), fact("Memory", v.memory)), v.verdict, v.sums, v.context)
+	v.download = card(subtitle("Download"), facts(fact("Size", v.size), fact("Goes to", v.where), fact("Free there", v.room)))
 	v.copyBox = card(subtitle("It is here already"), v.copyLine, v.copyMode)
 	foot := container.NewVBox(v.progress, v.line, container.NewHBox(v.demo, layoutSpacer(), v.main))
 	body := container.NewVBox(head, v.need, v.small, v.copyBox, v.download, v.trouble)
-	v.w = u.window("Welcome to Pond", 620, 700, page(container.NewBorder(nil, foot, nil, nil, container.NewVScroll(container.New(margins{right: 8}, body)))))
+	v.w = u.window("Welcome to Pond", 620, 700, container.New(margins{pageMargin, pageMargin - 4, pageMargin - barRoom, pageMargin},
+		container.NewBorder(nil, container.New(margins{right: barRoom}, foot), nil, nil, container.NewVScroll(container.New(margins{right: barRoom}, body)))))
 	v.draw(u.state)
 	return v
 }
@@ -184,7 +189,7 @@ func (v *welcomeWindow) drawVerdict(s app.State) {
 		v.sums.Add(row)
 	}
 	text := ""
-	if context := s.ContextLine(); context != "" {
+	if context := s.ContextLine(); context != "" && !strings.Contains(strings.ToLower(s.Verdict.Sentence), strings.ToLower(context)) {
 		text = sentence("Conversations of " + context)
 	}
 	if !good && s.Verdict.Anyway {
@@ -211,7 +216,7 @@ func roomLine(d app.DiskState) string {
 	case d.FreeBytes < 0:
 		return "unknown"
 	case lacks > 0:
-		return fmt.Sprintf("%s; needs %s more, with %s to spare", bytes(d.FreeBytes), bytes(lacks), bytes(d.Headroom))
+		return fmt.Sprintf("%s: the download needs %s more (%s stays free)", bytes(d.FreeBytes), bytes(lacks), bytes(d.Headroom))
 	}
 	return bytes(d.FreeBytes)
 }

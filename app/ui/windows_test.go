@@ -39,6 +39,8 @@ func texts(w fyne.Window) string {
 			b.WriteString(o.Text + "\n")
 		case *widget.Button:
 			b.WriteString(o.Text + "\n")
+		case *keyButton:
+			b.WriteString(o.Text + "\n")
 		case *widget.RichText:
 			b.WriteString(o.String() + "\n")
 		case *widget.Check:
@@ -59,7 +61,11 @@ func press(t *testing.T, w fyne.Window, text string) {
 	t.Helper()
 	var found *widget.Button
 	see := func(o fyne.CanvasObject) {
-		if b, ok := o.(*widget.Button); ok && b.Text == text && found == nil {
+		b, ok := o.(*widget.Button)
+		if k, is := o.(*keyButton); is {
+			b, ok = &k.Button, true
+		}
+		if ok && b.Text == text && found == nil {
 			found = b
 		}
 	}
