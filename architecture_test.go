@@ -30,14 +30,15 @@ var layers = []layer{
 	{"packaging/bundle", nil},
 	{"packaging/inspect", nil}, // shares nothing with bundle, which it checks
 	{"packaging/licences", nil},
-	{"packaging/pack", []string{"packaging/...", "assets", "metal/kernels"}},
+	{"packaging/pack", []string{"packaging/...", "app/update", "assets", "metal/kernels"}},
 	{"assets/...", nil},
 
 	{"app/ui", []string{"app", "app/chats", "app/settings", "inference/memgate"}},
 	{"app/settings", nil},
+	{"app/update", nil},
 	{"app/chats", []string{"inference", "inference/chat", "inference/sample"}},
 	{"app/console", []string{"inference", "inference/chat", "inference/sample"}},
-	{"app", []string{"app/settings", "app/chats", "server", "inference/...", "assets"}},
+	{"app", []string{"app/settings", "app/chats", "app/update", "server", "inference/...", "assets"}},
 
 	{"server/openai", nil},
 	{"server", []string{"server/openai", "inference", "inference/chat", "inference/grammar", "inference/sample", "inference/tokenizer"}},
@@ -104,7 +105,7 @@ var libraries = []library{
 	{"github.com/spf13/cobra", []string{"*.go"}},
 	{"github.com/spf13/pflag", []string{"*.go"}},
 	{"golang.org/x/term", []string{"*.go", "app/console"}},
-	{"golang.org/x/sys/...", []string{"app", "app/console", "inference/checkpoint/...", "inference/memgate", "metal/mtl", "metal/gpu", "metal/host/...", "metal/standin"}},
+	{"golang.org/x/sys/...", []string{"app", "app/update", "app/console", "inference/checkpoint/...", "inference/memgate", "metal/mtl", "metal/gpu", "metal/host/...", "metal/standin"}},
 	{"github.com/fyne-io/oksvg", []string{"packaging/bundle"}},
 	{"github.com/srwiley/rasterx", []string{"packaging/bundle"}},
 	{"github.com/jackmordaunt/icns/v3", []string{"packaging/bundle"}},

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -14,6 +15,7 @@ import (
 
 	"pond/app"
 	"pond/app/settings"
+	"pond/app/update"
 	"pond/assets"
 )
 
@@ -118,7 +120,23 @@ func defaultHome(s streams) (app.Home, error) {
 	if home.System, trouble = app.ThisSystem(paths); trouble != nil {
 		home.Logger.Warn("part of the system cannot be used", "error", trouble)
 	}
+	home.Updates = ownUpdates(home, app.ThisMachine().OSVersion)
 	return home, err
+}
+
+// ownUpdates is what keeps this app current; nil where nothing does: outside an app, and in one that names no feed.
+func ownUpdates(home app.Home, system string) *update.Updater {
+	executable, err := os.Executable()
+	if err == nil {
+		var u *update.Updater
+		if u, err = update.Of(executable, app.Version, system, home.Paths.Updates); err == nil {
+			return u
+		}
+	}
+	if !errors.Is(err, update.ErrNone) {
+		home.Logger.Warn("Pond cannot update itself", "error", err)
+	}
+	return nil
 }
 
 // serveHeadless is pond without a command where there is no window; why says so.

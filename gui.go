@@ -147,7 +147,7 @@ func (d *desk) run(shows <-chan struct{}) error {
 		d.icon = ""
 		d.drawIcon(d.pond.State())
 	})
-	watched := make(chan struct{}, 4)
+	watched := make(chan struct{}, 5)
 	watch := func(f func()) {
 		go func() {
 			defer func() { watched <- struct{}{} }()
@@ -166,6 +166,7 @@ func (d *desk) run(shows <-chan struct{}) error {
 	})
 	watch(func() { d.pond.WatchMenu(d.ctx, func(s app.State) { d.ui.Post(func() { d.drawMenu(s) }) }) })
 	watch(func() { d.pond.Attend(d.ctx) })
+	watch(func() { d.pond.WatchUpdates(d.ctx) })
 	watch(func() {
 		for {
 			select {
@@ -185,6 +186,7 @@ func (d *desk) run(shows <-chan struct{}) error {
 	}
 	d.chats.Close() // before the model goes, so that a running answer is marked as interrupted and not as failed
 	d.pond.Close()
+	d.pond.InstallUpdate()
 	return nil
 }
 

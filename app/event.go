@@ -61,6 +61,8 @@ type (
 		Address  string
 		NeedsKey bool
 	}
+	// UpdateKnown: there is a newer release.
+	UpdateKnown struct{ Update Update }
 	// CopiesFound: other tools have the model.
 	CopiesFound struct{ Found []Copy }
 	// Judged: the memory gate looked at the machine.
@@ -86,6 +88,7 @@ var (
 	_ Event = Failure{}
 	_ Event = Halted{}
 	_ Event = Chosen{}
+	_ Event = UpdateKnown{}
 	_ Event = CopiesFound{}
 	_ Event = Judged{}
 	_ Event = JobChanged{}
@@ -174,6 +177,11 @@ func (e Chosen) next(s State) State {
 		s.Ready = e.Ready
 	}
 	s.Disk = e.Disk
+	return s
+}
+
+func (e UpdateKnown) next(s State) State {
+	s.Update = e.Update
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pond/app/settings"
+	"pond/app/update"
 	"pond/inference"
 	"pond/inference/checkpoint/adopt"
 	"pond/inference/checkpoint/manifest"
@@ -28,6 +29,7 @@ type Home struct {
 	Logger   *slog.Logger
 	Log      *LogFile // nil: nothing is kept
 	Memory   func() memgate.Reading
+	Updates  *update.Updater  // nil: this Pond is not updated by itself
 	Now      func() time.Time // nil: time.Now
 
 	every time.Duration // between looks at a running engine and at the memory; 0: attendEvery and pressureInterval. Tests are impatient

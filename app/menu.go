@@ -107,6 +107,9 @@ func Menu(s State) []Item {
 	if line := s.ContextLine(); line != "" {
 		items = append(items, Item{Label: line})
 	}
+	if line := s.Update.Line(); line != "" {
+		items = append(items, Item{Label: line})
+	}
 	if note := s.MemoryNote(); note != "" && s.Phase.Serving() {
 		items = append(items, Item{Label: note})
 	}

@@ -64,6 +64,7 @@ type State struct {
 	Failure     string // why Phase is Failed, one sentence
 	NextAddress string // a free one, where the failure was a taken port
 	Holder      string // the program that has the taken port, where it is known
+	Update      Update // of Pond itself
 
 	run  run // what of Phase comes from the run alone
 	busy bool

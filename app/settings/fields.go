@@ -69,6 +69,8 @@ func Fields() []Field {
 			at:      func(s *Settings) any { return &s.OnBattery }},
 		{Key: "notifications", Section: General, Title: "Notifications", Kind: Toggle, Help: "Tells when a download is finished, or when something failed while no window was open.",
 			at: func(s *Settings) any { return &s.Notifications }},
+		{Key: "look_for_updates", Section: General, Title: "Look for updates", Kind: Toggle, Help: "Asks for Pond's releases once a day, sends nothing else, and installs a newer one when you quit. Only an app that says where it came from does this.",
+			at: func(s *Settings) any { return &s.LookForUpdates }},
 
 		{Key: "port", Section: Endpoint, Title: "Port", Kind: Number, Min: 1, Max: 65535, Restart: true, Help: "Clients connect to http://127.0.0.1:PORT/v1.",
 			at: func(s *Settings) any { return &s.Port }},

@@ -13,6 +13,7 @@ type Paths struct {
 	Chats     string // conversations, one file each
 	File      string // the settings file
 	Logs      string // folder of the log files, of the lock of the running Pond and of its socket
+	Updates   string // file that keeps when Pond last looked for a newer one
 	Autostart string // folder of the entries that a Linux desktop opens at login
 }
 
@@ -23,6 +24,7 @@ func DefaultPaths() Paths {
 		Chats:     filepath.Join(xdg.DataHome, "pond", "chats"),
 		File:      filepath.Join(xdg.ConfigHome, "pond", "settings.json"),
 		Logs:      filepath.Join(xdg.StateHome, "pond"),
+		Updates:   filepath.Join(xdg.StateHome, "pond", "update-checked"),
 		Autostart: filepath.Join(xdg.ConfigHome, "autostart"),
 	}
 }

@@ -54,9 +54,10 @@ type Settings struct {
 	Hosts   []string // further names by which other machines call this one
 	Origins []string // web pages beyond this machine that may call it, as scheme://host[:port]
 
-	StartServing  bool // load the model and serve when Pond is opened
-	OnBattery     Battery
-	Notifications bool
+	StartServing   bool // load the model and serve when Pond is opened
+	OnBattery      Battery
+	Notifications  bool
+	LookForUpdates bool // of Pond itself, daily
 
 	Temperature   *float64 // nil: the model card's, by thinking mode; likewise the next three
 	TopP          *float64
@@ -72,7 +73,7 @@ type Settings struct {
 
 // Default is what holds until the user chooses.
 func Default() Settings {
-	return Settings{Port: DefaultPort, OnBattery: BatteryGoOn, Notifications: true}
+	return Settings{Port: DefaultPort, OnBattery: BatteryGoOn, Notifications: true, LookForUpdates: true}
 }
 
 // ListenAddress is where the endpoint listens.
