@@ -54,7 +54,7 @@ var layers = []layer{
 	{"inference/tinymodel/...", []string{"inference/tinymodel"}},
 	{"inference/cache", []string{"metal"}},
 	{"inference/qwen36", []string{"inference/ablate", "inference/cache", "inference/checkpoint", "inference/plan", "metal", "metal/kernels"}},
-	{"inference/bench", []string{"inference/...", "metal"}},
+	{"inference/bench", nil},
 	{"inference/eval", []string{"inference"}},
 	{"inference", []string{"inference/...", "metal/..."}},
 
@@ -101,6 +101,7 @@ var libraries = []library{
 	{"github.com/ebitengine/purego/...", []string{"metal/mtl", "metal/standin", "inference/memgate/probe_darwin.go", "app/*_darwin.go"}},
 	{"gopkg.in/natefinch/lumberjack.v2", []string{"app"}},
 	{"github.com/godbus/dbus/v5", []string{"app"}},
+	{"gonum.org/v1/plot/...", []string{"inference/bench"}},
 	{"github.com/adrg/xdg", []string{"app/settings"}},
 	{"github.com/spf13/cobra", []string{"*.go"}},
 	{"github.com/spf13/pflag", []string{"*.go"}},

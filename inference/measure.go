@@ -1,0 +1,80 @@
+package inference
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"pond/inference/qwen36"
+	"pond/inference/sample"
+)
+
+// Measurement is one timed prompt and the greedy tokens after it.
+type Measurement struct {
+	Prefill   time.Duration   // from the start to the first token's choice
+	Intervals []time.Duration // from each token's choice to the next one's
+	Tokens    []int32         // [1 + intervals]
+}
+
+// Measure times a prompt and intervals greedy tokens after the first, in a sequence of its own, on the worker. The same work is done once
+// before without a clock, the prompt and two tokens, so that every pass is compiled and every page touched. Tokens that end an answer do not end this.
+// Prefill is in the engine's chunks and the choice is the sampler's, as in an answer; there is no text, no parser and no snapshot.
+func (e *Engine) Measure(ctx context.Context, prompt []int32, intervals int) (m Measurement, err error) {
+	if intervals < 1 || len(prompt)+intervals > e.info.ContextTokens {
+		return m, fmt.Errorf("measure: got %d tokens and %d intervals, want at least 1 of each and %d together at most", len(prompt), intervals, e.info.ContextTokens)
+	}
+	err = e.study(ctx, prompt, func(j *job, seq *qwen36.Sequence) error {
+		if _, err := e.timed(j, seq, prompt, min(2, intervals)); err != nil {
+			return err
+		}
+		seq.Reset()
+		m, err = e.timed(j, seq, prompt, intervals)
+		return err
+	})
+	return m, err
+}
+
+func (e *Engine) timed(j *job, seq *qwen36.Sequence, prompt []int32, intervals int) (m Measurement, err error) {
+	sampler, err := sample.New(sample.Params{}, e.info.VocabSize, prompt)
+	if err != nil {
+		return m, err
+	}
+	m.Intervals, m.Tokens = make([]time.Duration, 0, intervals), make([]int32, 0, intervals+1)
+	var logits []float32
+	last := time.Now()
+	for pos := 0; pos < len(prompt); pos += e.chunk {
+		if err := e.cancelled(j); err != nil {
+			return m, err
+		}
+		part := prompt[pos:min(pos+e.chunk, len(prompt))]
+		if logits, err = seq.Chunk(part, qwen36.LastLogits); err != nil {
+			return m, err
+		}
+		e.queue.count(len(part))
+	}
+	for {
+		choice, err := sampler.NextAmong(logits, nil, seq.Pos(), -1)
+		if err != nil {
+			return m, damaged(logits[:e.info.VocabSize], err)
+		}
+		sampler.Accept(choice.ID)
+		now := time.Now()
+		if len(m.Tokens) == 0 {
+			m.Prefill = now.Sub(last)
+		} else {
+			m.Intervals = append(m.Intervals, now.Sub(last))
+		}
+		last = now
+		m.Tokens = append(m.Tokens, choice.ID)
+		if len(m.Intervals) == intervals {
+			return m, nil
+		}
+		if err := e.cancelled(j); err != nil {
+			return m, err
+		}
+		if logits, err = seq.Token(choice.ID); err != nil {
+			return m, err
+		}
+		e.queue.decoded(1)
+	}
+}
