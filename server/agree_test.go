@@ -77,6 +77,10 @@ func foldResponse(t testing.TB, stream []byte) openai.Response {
 			if *ev.Arguments != text[open] {
 				t.Errorf("event %d: got %q, want %q", i, *ev.Arguments, text[open])
 			}
+		case strings.HasSuffix(kind, "input.done"):
+			if *ev.Input != text[open] {
+				t.Errorf("event %d: got %q, want %q", i, *ev.Input, text[open])
+			}
 		case kind == "completed", kind == "incomplete":
 			if final = ev.Response; final.Status != kind {
 				t.Errorf("event %d: got status %s, want %s", i, final.Status, kind)
@@ -219,13 +223,15 @@ func TestOtherStreamsEqualWhole(t *testing.T) {
 
 // What the model writes, however it is split, gives the same items, blocks and choices streamed and whole.
 func TestOtherStreamsEqualWholeForTools(t *testing.T) {
-	tools := []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"note","parameters":{"type":"object","properties":{"title":{"type":"string"},"n":{"type":"integer"}}}}}`)}
+	tools := []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"note","parameters":{"type":"object","properties":{"title":{"type":"string"},"n":{"type":"integer"}}}}}`),
+		json.RawMessage(`{"type":"function","function":{"name":"patch","parameters":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}}}`)}
 	random := rand.New(rand.NewSource(1))
 	for _, text := range []string{
 		"hm</think>\n\nWell, 你好 <b> & 🌍 é.",
 		"</think>\n\nI note it.\n\n<tool_call>\n<function=note>\n<parameter=title>\nA \"title\" with </p> and 🌍\n</parameter>\n<parameter=n>\n3\n</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=note>\n</function>\n</tool_call>\nDone.",
 		"plan\n</think>\n\n<tool_call>\n<function=note>\n<parameter=title>\nx",
 		"a</think>b<think>c</think>d",
+		"</think>\n\n<tool_call>\n<function=patch>\n<parameter=input>\n*** \"é\" \\ </parameter> \t🌍\n\u0001end\n</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=note>\n</function>\n</tool_call>",
 		"never ends", "",
 	} {
 		for round := range 40 {
@@ -252,6 +258,9 @@ func TestOtherStreamsEqualWholeForTools(t *testing.T) {
 			what := fmt.Sprintf("%q, %s", text, finish)
 
 			req := &openai.ResponseRequest{Summary: round%4 > 1, Seal: round%3 == 0}
+			if round%7 > 4 {
+				req.Origins = map[string]openai.Origin{"note": {Name: "n", Namespace: "s"}, "patch": {Name: "patch", Custom: true}}
+			}
 			g := inference.Generation{Sampling: ptr(inference.DefaultSampling(true))}
 			whole := newResponse(req, envelope{}, nil, g)
 			whole.finish(w)
@@ -259,6 +268,12 @@ func TestOtherStreamsEqualWholeForTools(t *testing.T) {
 				want := "completed"
 				if finish == inference.FinishLength && strings.HasSuffix(text, "\nx") && item.Type == "function_call" {
 					want = "incomplete" // half an argument is no call to make
+				}
+				if item.Input != nil && *item.Input != "*** \"é\" \\ </parameter> \t🌍\n\u0001end" {
+					t.Errorf("%s: got the input %q", what, *item.Input)
+				}
+				if item.Type == "function_call" && req.Origins != nil && (item.Name != "n" || item.Namespace != "s") && item.Name != "patch" {
+					t.Errorf("%s: got a call of %q in %q, want n in s", what, item.Name, item.Namespace)
 				}
 				if item.Type == "function_call" && item.Status != want {
 					t.Errorf("%s: got a call with status %s, want %s", what, item.Status, want)

@@ -11,6 +11,7 @@ type block struct {
 	text     string         // of a call: its arguments
 	id, name string         // of a call
 	cut      bool           // the answer ended within it
+	read     int            // bytes of the arguments that moreInput has given
 }
 
 // blockWriter hears of blocks as they come. Blocks do not overlap.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"pond/inference"
@@ -75,12 +76,15 @@ func withID(raw json.RawMessage) json.RawMessage {
 }
 
 // itemID makes the id of a block's item.
-func itemID(b *block) string {
+func (r *response) itemID(b *block) string {
 	switch b.kind {
 	case chat.Reasoning:
 		return "rs_" + randomHex(12)
 	case chat.Text:
 		return "msg_" + randomHex(12)
+	}
+	if r.isCustom(b) {
+		return "ctc_" + randomHex(12)
 	}
 	return "fc_" + randomHex(12)
 }
@@ -108,8 +112,42 @@ func (r *response) item(b *block, id, status string) openai.ResponseItem {
 		}
 	default:
 		item.Type, item.CallID, item.Name, item.Arguments = "function_call", b.id, b.name, &b.text
+		if origin, ok := r.req.Origins[b.name]; ok {
+			item.Name, item.Namespace = origin.Name, origin.Namespace
+		}
+		if r.isCustom(b) {
+			input := openai.InputOf(b.text)
+			item.Type, item.Arguments, item.Input = "custom_tool_call", nil, &input
+		}
 	}
 	return item
+}
+
+// isCustom says that a block is a call of a custom tool.
+func (r *response) isCustom(b *block) bool {
+	return b.kind == chat.CallStart && r.req.Origins[b.name].Custom
+}
+
+// moreInput is the text of a custom tool's input that has come since it was last asked for. Every fragment of arguments holds whole characters.
+func (b *block) moreInput() string {
+	if b.read == 0 && strings.HasPrefix(b.text, openai.InputPrefix) {
+		b.read = len(openai.InputPrefix)
+	}
+	rest := b.text[b.read:]
+	end := 0
+	for end < len(rest) && rest[end] != '"' {
+		if rest[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	if b.read == 0 || end > len(rest) {
+		return ""
+	}
+	var text string
+	json.Unmarshal([]byte(`"`+rest[:end]+`"`), &text)
+	b.read += end
+	return text
 }
 
 func textPart(text string) openai.ResponsePart {

@@ -69,7 +69,7 @@ func (w *responseStream) in(b *block, kind string) openai.ResponseEvent {
 }
 
 func (w *responseStream) opened(b *block) error {
-	w.ids = append(w.ids, itemID(b))
+	w.ids = append(w.ids, w.response.itemID(b))
 	item := w.response.item(b, w.ids[b.index], "in_progress")
 	if err := w.send(openai.ResponseEvent{Type: "response.output_item.added", OutputIndex: &b.index, Item: &item}); err != nil {
 		return err
@@ -94,6 +94,8 @@ func (w *responseStream) deltaKind(b *block) string {
 	switch {
 	case b.kind == chat.Text:
 		return "output_text"
+	case w.response.isCustom(b):
+		return "custom_tool_call_input"
 	case b.kind == chat.CallStart:
 		return "function_call_arguments"
 	case w.response.req.Summary:
@@ -103,6 +105,11 @@ func (w *responseStream) deltaKind(b *block) string {
 }
 
 func (w *responseStream) grew(b *block, text string) error {
+	if w.response.isCustom(b) {
+		if text = b.moreInput(); text == "" {
+			return nil
+		}
+	}
 	e := w.in(b, w.deltaKind(b)+".delta")
 	e.Delta = &text
 	switch b.kind {
@@ -117,7 +124,10 @@ func (w *responseStream) grew(b *block, text string) error {
 func (w *responseStream) closed(b *block) error {
 	e := w.in(b, w.deltaKind(b)+".done")
 	if b.kind == chat.CallStart {
-		e.ContentIndex, e.Arguments, e.Name = nil, &b.text, b.name
+		item := w.response.item(b, "", "")
+		if e.ContentIndex, e.Arguments, e.Input = nil, item.Arguments, item.Input; e.Arguments != nil {
+			e.Name = item.Name
+		}
 		if err := w.send(e); err != nil {
 			return err
 		}

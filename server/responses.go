@@ -81,7 +81,7 @@ func (r *response) finish(w choice) {
 	list := blocksOf(w.events)
 	ids := make([]string, len(list))
 	for i, b := range list {
-		ids[i] = itemID(b)
+		ids[i] = r.itemID(b)
 	}
 	r.complete(list, ids, w.Result)
 }

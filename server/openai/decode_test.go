@@ -249,6 +249,59 @@ func TestSystemTurnsOfMessages(t *testing.T) {
 	checkError(t, "tool", err, "messages[0].role", CodeInvalidValue, "system")
 }
 
+// What coding agents send to the Responses API besides functions: each was a 400 before the first turn.
+func TestToolsOfAgents(t *testing.T) {
+	req, err := DecodeResponse([]byte(`{"input":[{"role":"user","content":"x"},
+		{"type":"function_call","call_id":"1","namespace":"mcp__git__","name":"log","arguments":"{}"},{"type":"function_call_output","call_id":"1","output":"r"},
+		{"type":"custom_tool_call","call_id":"2","name":"apply_patch","input":"*** \"é\"\n","status":"completed"},{"type":"custom_tool_call_output","call_id":"2","output":"done"}],
+		"tools":[{"type":"function","name":"shell","parameters":{"type":"object"}},{"type":"web_search","external_web_access":false},{"type":"image_generation"},
+		{"type":"custom","name":"apply_patch","description":"d","format":{"type":"grammar","syntax":"lark","definition":"start: /.+/s"}},
+		{"type":"namespace","name":"mcp__git__","description":"n","tools":[{"type":"function","name":"log","parameters":{},"defer_loading":true},{"type":"function","name":"status"}]}],
+		"tool_choice":{"type":"custom","name":"apply_patch"}}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range req.Tools {
+		names = append(names, toolName(tool))
+	}
+	if diff := cmp.Diff([]string{"shell", "apply_patch", "mcp__git__log", "mcp__git__status"}, names); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(string(req.Tools[1]), "lark grammar:\\nstart: /.+/s") {
+		t.Errorf("got the tool %s, want its grammar shown to the model", req.Tools[1])
+	}
+	origins := map[string]Origin{"apply_patch": {"apply_patch", "", true}, "mcp__git__log": {"log", "mcp__git__", false}, "mcp__git__status": {"status", "mcp__git__", false}}
+	if diff := cmp.Diff(origins, req.Origins); diff != "" {
+		t.Errorf("origins (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"tools[1]", "tools[2]", "tools[3].format"}, req.Ignored); diff != "" {
+		t.Errorf("ignored (-want +got):\n%s", diff)
+	}
+	if req.ToolChoice.Name != "apply_patch" {
+		t.Errorf("got the choice %+v, want apply_patch", req.ToolChoice)
+	}
+	if m := req.Messages; len(m) != 5 || m[1].ToolCalls[0].Name != "mcp__git__log" || string(m[3].ToolCalls[0].Arguments) != `"{\"input\":\"*** \\\"é\\\"\\n\"}"` || m[4].Content[0] != "done" {
+		t.Errorf("got the messages %+v", m)
+	}
+	for body, want := range map[string][2]string{
+		`"tools":[{"type":"web_search"}],"tool_choice":"required"`:                 {"tool_choice", "at least one tool"},
+		`"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`:      {"tool_choice.type", "function"},
+		`"tools":[{"type":"file_search"}]`:                                         {"tools[0].type", "Pond runs no tools"},
+		`"tools":[{"type":"custom","name":"a"},{"type":"custom","name":"a"}]`:      {"tools[1].name", "second time"},
+		`"tools":[{"type":"custom","name":"a","format":{"type":"x"}}]`:             {"tools[0].format.type", "grammar"},
+		`"tools":[{"type":"namespace","tools":[]}]`:                                {"tools[0].name", "missing"},
+		`"tools":[{"type":"namespace","name":"n","tools":[{"type":"namespace"}]}]`: {"tools[0].tools[0].type", "function"},
+		`"tools":[{"type":"namespace","name":"n","tools":[{"type":"function"}]}]`:  {"tools[0].tools[0].name", "missing"},
+	} {
+		_, err := DecodeResponse([]byte(`{"input":"x",`+body+`}`), nil)
+		var e *Error
+		if !errors.As(err, &e) || e.Param != want[0] || !strings.Contains(e.Message, want[1]) {
+			t.Errorf("%s: got %v, want it about %s with %q", body, err, want[0], want[1])
+		}
+	}
+}
+
 // Each word of reasoning_effort is a budget; a number of tokens is more exact and wins.
 func TestThinkingBudgets(t *testing.T) {
 	for field, want := range map[string]int{

@@ -70,7 +70,7 @@ type ResponseUsage struct {
 	Timings             Timings           `json:"timings"`
 }
 
-// ResponseItem is one item of an output: reasoning, message or function_call.
+// ResponseItem is one item of an output: reasoning, message, function_call or custom_tool_call.
 type ResponseItem struct {
 	ID               string          `json:"id"`
 	Type             string          `json:"type"`
@@ -80,8 +80,10 @@ type ResponseItem struct {
 	Summary          *[]ResponsePart `json:"summary,omitempty"`
 	EncryptedContent string          `json:"encrypted_content,omitempty"`
 	CallID           string          `json:"call_id,omitempty"`
+	Namespace        string          `json:"namespace,omitempty"`
 	Name             string          `json:"name,omitempty"`
 	Arguments        *string         `json:"arguments,omitempty"`
+	Input            *string         `json:"input,omitempty"`
 }
 
 // ResponsePart is a part of an item: output_text, reasoning_text or summary_text. The lists are those of output_text, always empty.
@@ -107,6 +109,7 @@ type ResponseEvent struct {
 	Text           *string       `json:"text,omitempty"`
 	Name           string        `json:"name,omitempty"`
 	Arguments      *string       `json:"arguments,omitempty"`
+	Input          *string       `json:"input,omitempty"`
 	Logprobs       *[]string     `json:"logprobs,omitempty"`
 	Obfuscation    string        `json:"obfuscation,omitempty"`
 }

@@ -98,10 +98,15 @@ func (t *turns) add(o *object) {
 		m := t.assistant(false)
 		call := ToolCall{ID: o.textOf("call_id"), Name: o.textOf("name")}
 		call.Arguments, _ = o.take("arguments")
-		o.take("namespace")
+		if namespace := o.str("namespace"); namespace != nil {
+			call.Name = qualified(*namespace, call.Name)
+		}
 		o.take("caller")
 		m.ToolCalls = append(m.ToolCalls, call)
-	case "function_call_output":
+	case "custom_tool_call":
+		m := t.assistant(false)
+		m.ToolCalls = append(m.ToolCalls, ToolCall{ID: o.textOf("call_id"), Name: o.textOf("name"), Arguments: customArguments(o.textOf("input"))})
+	case "function_call_output", "custom_tool_call_output":
 		m := Message{Role: "tool", ToolCallID: o.textOf("call_id")}
 		o.fields["content"] = o.fields["output"]
 		delete(o.fields, "output")
@@ -110,7 +115,7 @@ func (t *turns) add(o *object) {
 		}
 		t.other(m)
 	default:
-		o.report.fail(o.at("type"), CodeUnsupported, "got %q, want message, reasoning, function_call, function_call_output or item_reference", clip(kind))
+		o.report.fail(o.at("type"), CodeUnsupported, "got %q, want message, reasoning, function_call, custom_tool_call, their outputs or item_reference", clip(kind))
 	}
 	o.finish()
 }

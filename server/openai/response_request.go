@@ -14,9 +14,10 @@ type ResponseRequest struct {
 	PreviousID   string
 	Store        bool
 	Background   bool
-	Truncate     bool // truncation "auto": what does not fit is left out from the front
-	Seal         bool // include reasoning.encrypted_content
-	Summary      bool // reasoning.summary: the thinking as a summary of itself
+	Truncate     bool              // truncation "auto": what does not fit is left out from the front
+	Seal         bool              // include reasoning.encrypted_content
+	Summary      bool              // reasoning.summary: the thinking as a summary of itself
+	Origins      map[string]Origin // of tools that are not plain functions, by the name that the model knows
 	Said         Repeated
 }
 
@@ -144,25 +145,4 @@ func (o *object) responseReasoning(req *ResponseRequest) {
 		reasoning.finish()
 	}
 	o.thinking(&req.ChatRequest)
-}
-
-// responseTools takes tools in their flat form.
-func (o *object) responseTools(req *ResponseRequest) {
-	for i, raw := range o.array("tools") {
-		t := openObject(raw, indexed(o.at("tools"), i), o.report)
-		if t == nil {
-			return
-		}
-		t.toolType()
-		if o.report.err != nil {
-			return
-		}
-		req.Tools = append(req.Tools, t.flatTool("parameters"))
-		t.finish()
-	}
-	if parallel := o.boolean("parallel_tool_calls"); parallel != nil {
-		req.OneCall = !*parallel
-	}
-	itself := func(choice *object) *object { return choice }
-	o.chooseTool(&req.ChatRequest, itself, itself)
 }

@@ -104,7 +104,7 @@ func (o *object) chooseTool(req *ChatRequest, named, allowed func(*object) *obje
 	switch kind := choice.str("type"); {
 	case kind == nil:
 		o.report.fail(choice.at("type"), CodeMissing, "missing: want \"function\" or \"allowed_tools\"")
-	case *kind == "function":
+	case *kind == "function", *kind == "custom" && named(choice) == choice:
 		holder := named(choice)
 		if holder == nil {
 			o.report.fail(choice.at("function"), CodeMissing, "missing: want an object with the function's name")
