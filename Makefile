@@ -23,7 +23,7 @@ build: ## build/pond without the window: plain Go, no C compiler
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$$(scripts/stamp.sh)" -o build/pond .
 
 gui: ## build/pond with the window: needs a C compiler and, on Linux, X11 and OpenGL headers
-	@$(GUI_ENV) $(GO) build $(GUI_TAGS) -trimpath -ldflags "$$(scripts/stamp.sh)" -o build/pond .
+	@$(GUI_ENV) $(GO) build $(GUI_TAGS) -trimpath -ldflags "$$(scripts/stamp.sh)" -o $(or $(OUT),build/pond) .
 
 metal-check: ## on Linux: lint of the kernels, every kernel against its reference in three orders and checked, whole models through Metal
 	@scripts/metal_check.sh

@@ -32,7 +32,7 @@ type screen struct {
 func needsScreen(t *testing.T) (binary string, s screen) {
 	t.Helper()
 	if os.Getenv("POND_TEST_APP") == "" {
-		t.Skip("it builds the window with a C compiler and needs Xvfb; make test-app runs it")
+		t.Skip("POND_TEST_APP names no app with its window; make test and make test-app build one where a C compiler, the headers of X11 and OpenGL, and Xvfb are there")
 	}
 	if runtime.GOOS != "linux" {
 		t.Skip("it needs Xvfb and a D-Bus; this is " + runtime.GOOS)
@@ -145,6 +145,16 @@ func (l *launched) wait(t *testing.T) {
 	}
 }
 
+// runs tells whether the app has not ended.
+func (l *launched) runs(*testing.T) bool {
+	select {
+	case <-l.ended:
+		return false
+	default:
+		return true
+	}
+}
+
 // gone wants no process of the app left, five seconds after its end at the latest.
 func (l *launched) gone(t *testing.T) {
 	t.Helper()
@@ -203,7 +213,7 @@ func TestApp(t *testing.T) {
 	}
 	stopped := item.icon(t)
 
-	item.click(t, "Start")
+	item.click(t, "Start", item.offers("Start"))
 	running := fmt.Sprintf("Running · 127.0.0.1:%d", port)
 	// The submenus come with the second reading after a rebuild: systray spares panels that would drop them.
 	menu = item.menu(t, func(m trayMenu) bool {
@@ -229,12 +239,12 @@ func TestApp(t *testing.T) {
 		t.Errorf("the second launch said %q", second.out)
 	}
 
-	item.click(t, "Stop")
+	item.click(t, "Stop", item.offers("Stop"))
 	menu = item.menu(t, func(m trayMenu) bool { return m.first() == "Start" })
 	if _, err := http.Get(base + "/health"); err == nil {
 		t.Error("a stopped app answers")
 	}
-	item.click(t, "Quit")
+	item.click(t, "Quit", app.runs)
 	app.wait(t)
 	app.gone(t)
 	second.gone(t)

@@ -118,20 +118,6 @@ func (i trayItem) icon(t *testing.T) []byte {
 	return []byte(v.String())
 }
 
-// menuObject is where the icon's menu is.
-func (i trayItem) menuObject(t *testing.T) dbus.BusObject {
-	t.Helper()
-	v, err := i.object.GetProperty(itemName + ".Menu")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, ok := v.Value().(dbus.ObjectPath)
-	if !ok {
-		t.Fatalf("the menu's path: got %v", v)
-	}
-	return i.conn.Object(i.object.Destination(), path)
-}
-
 // node is the layout of a menu on the bus: (ia{sv}av).
 type node struct {
 	ID         int32
@@ -142,15 +128,9 @@ type node struct {
 // menu reads the menu until it is as wanted (nil: as it is); the submenus' entries follow theirs.
 func (i trayItem) menu(t *testing.T, wanted func(trayMenu) bool) trayMenu {
 	t.Helper()
-	object := i.menuObject(t)
 	deadline := time.Now().Add(patience)
 	for {
-		var revision uint32
-		var root node
-		if err := object.Call(menuName+".GetLayout", 0, int32(0), int32(-1), []string{}).Store(&revision, &root); err != nil {
-			t.Fatal(err)
-		}
-		m, err := flatten(root)
+		m, _, err := i.read()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,6 +142,26 @@ func (i trayItem) menu(t *testing.T, wanted func(trayMenu) bool) trayMenu {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// read reads the menu as it is, and tells where it is.
+func (i trayItem) read() (trayMenu, dbus.ObjectPath, error) {
+	v, err := i.object.GetProperty(itemName + ".Menu")
+	if err != nil {
+		return nil, "", err
+	}
+	path, ok := v.Value().(dbus.ObjectPath)
+	if !ok {
+		return nil, "", fmt.Errorf("the menu's path: got %v", v)
+	}
+	var revision uint32
+	var root node
+	err = i.conn.Object(i.object.Destination(), path).Call(menuName+".GetLayout", 0, int32(0), int32(-1), []string{}).Store(&revision, &root)
+	if err != nil {
+		return nil, "", err
+	}
+	m, err := flatten(root)
+	return m, path, err
 }
 
 func flatten(n node) (trayMenu, error) {
@@ -190,13 +190,37 @@ func flatten(n node) (trayMenu, error) {
 	return out, nil
 }
 
-// click chooses an entry. Between the reading and the click the menu may have been rebuilt, so it is read anew first.
-func (i trayItem) click(t *testing.T, label string) {
+// click chooses an entry, and again while it had no effect: between the reading and the click the menu may have been rebuilt, and every entry has
+// another number then. waits tells whether the effect is still to come.
+func (i trayItem) click(t *testing.T, label string, waits func(*testing.T) bool) {
 	t.Helper()
-	m := i.menu(t, func(m trayMenu) bool { e, ok := m.find(label); return ok && e.enabled })
-	e, _ := m.find(label)
-	err := i.menuObject(t).Call(menuName+".Event", 0, e.id, "clicked", dbus.MakeVariant(""), uint32(0)).Err
-	if err != nil {
-		t.Fatalf("click on %s: %v", label, err)
+	for deadline := time.Now().Add(patience); ; {
+		m, path, err := i.read()
+		if e, ok := m.find(label); ok && e.enabled { // an error is a number that is gone, or an app
+			err = i.conn.Object(i.object.Destination(), path).Call(menuName+".Event", 0, e.id, "clicked", dbus.MakeVariant(""), uint32(0)).Err
+		}
+		for until := time.Now().Add(clickPatience); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+			if !waits(t) {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("a click on %s does nothing: %v, %v", label, m, err)
+		}
+	}
+}
+
+// clickPatience is how long the effect of a click may take before it is clicked again.
+const clickPatience = 15 * time.Second
+
+// offers makes a test of whether an entry is the first still.
+func (i trayItem) offers(label string) func(*testing.T) bool {
+	return func(t *testing.T) bool {
+		t.Helper()
+		m, _, err := i.read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.first() == label
 	}
 }

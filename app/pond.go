@@ -55,7 +55,7 @@ func (e *AddressError) Error() string {
 	var beyond *server.BeyondLoopbackError
 	if !errors.As(e.Err, &beyond) {
 		if e.Holder != "" {
-			return e.Err.Error() + "; " + e.Holder + " has it"
+			return e.Holder + " has the port: " + e.Err.Error()
 		}
 		return e.Err.Error()
 	}

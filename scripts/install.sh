@@ -4,6 +4,7 @@
 #   scripts/install.sh test      what the tests need: Go, and a C++ compiler for those that run Metal's kernels on Linux
 #   scripts/install.sh gui       what a build with the window needs: a C compiler, OpenGL and X11 headers
 #   scripts/install.sh parity    what making the reference records needs: Python with venv
+#   scripts/install.sh app       what the test of the real app needs: the two around this line; exit code 3: it cannot be had
 #   scripts/install.sh screen    what showing the window without a screen needs: Xvfb, a session bus, a screenshot tool
 set -eu
 
@@ -28,19 +29,28 @@ Linux) ;;
   ;;
 esac
 
+gui="clang-19 pkg-config libgl1-mesa-dev libx11-dev libxrandr-dev libxcursor-dev libxinerama-dev libxi-dev libxxf86vm-dev"
 case "$1" in
 test) packages="clang-19" ;;
-gui) packages="clang-19 pkg-config libgl1-mesa-dev libx11-dev libxrandr-dev libxcursor-dev libxinerama-dev libxi-dev libxxf86vm-dev" ;;
+gui) packages=$gui ;;
+app) packages="$gui xvfb dbus openbox xdotool" ;;
 parity) packages="python3 python3-venv" ;;
 screen) packages="xvfb xauth openbox dbus xdotool x11-utils imagemagick" ;;
 *)
-  echo "scripts/install.sh: got $1, want test, gui, parity or screen" >&2
+  echo "scripts/install.sh: got $1, want test, gui, app, parity or screen" >&2
   exit 2
   ;;
 esac
 
 [ -n "$packages" ] || exit 0
 if ! command -v dpkg-query >/dev/null 2>&1; then
+  if [ "$1" = app ]; then
+    for tool in cc Xvfb dbus-daemon pkg-config; do
+      command -v "$tool" >/dev/null 2>&1 || { echo "$tool is not installed" >&2; exit 3; }
+    done
+    pkg-config --exists gl x11 xrandr xcursor xinerama xi xxf86vm || { echo "headers of OpenGL or X11 are missing" >&2; exit 3; }
+    exit 0
+  fi
   echo "this is no Debian; if the build fails, install the counterparts of: $packages" >&2
   exit 0
 fi
@@ -55,6 +65,7 @@ done
 # The tests do without a compiler, and skip with the reason: what cannot be installed does not stop them.
 give_up() {
   echo "$1" >&2
+  [ "$wanted" != app ] || exit 3
   [ "$wanted" = test ] || exit 1
   echo "the tests of Metal's kernels on Linux will skip" >&2
   exit 0

@@ -38,12 +38,13 @@ type View struct {
 	Params   Params
 	Messages []Shown // the shown branch
 	Work     Work
-	Done     int       // Prefill: tokens of the prompt taken in,
-	Total    int       // of how many
-	Since    time.Time // when this stage of work began
-	Circles  bool      // what is being written goes round in circles
-	Notice   string    // a sentence about the chat itself, such as that it cannot be saved
-	Changes  int       // grows with every view
+	Done     int           // Prefill: tokens of the prompt taken in,
+	Total    int           // of how many
+	Since    time.Time     // when this stage of work began
+	Thought  time.Duration // what the running answer spent on thinking before it began to speak
+	Circles  bool          // what is being written goes round in circles
+	Notice   string        // a sentence about the chat itself, such as that it cannot be saved
+	Changes  int           // grows with every view
 }
 
 // Shown is a message and its place among those that stand in for it.
@@ -66,6 +67,7 @@ type Talk struct {
 
 	work        Work
 	since       time.Time
+	thought     time.Duration
 	done, total int
 	running     int // id of the answer that is being written; 0: none
 	cancel      context.CancelFunc
@@ -87,7 +89,7 @@ func (t *Talk) View() View {
 }
 
 func (t *Talk) view() View {
-	v := View{ID: t.c.id, Title: t.c.name(), Params: t.c.params, Work: t.work, Done: t.done, Total: t.total, Since: t.since, Circles: t.circles, Notice: t.notice, Changes: t.changes}
+	v := View{ID: t.c.id, Title: t.c.name(), Params: t.c.params, Work: t.work, Done: t.done, Total: t.total, Since: t.since, Thought: t.thought, Circles: t.circles, Notice: t.notice, Changes: t.changes}
 	for _, m := range t.c.path() {
 		ids, at := t.c.versions(m.ID)
 		v.Messages = append(v.Messages, Shown{m, at + 1, len(ids)})
@@ -214,7 +216,7 @@ func (t *Talk) started() {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.running, t.cancel, t.finished, t.hurried, t.circles, t.stopThought = id, cancel, make(chan struct{}), false, false, nil
 	t.at(Waiting)
-	t.done, t.total = 0, 0
+	t.done, t.total, t.thought = 0, 0, 0
 	t.change()
 	r := request(path, t.c.params)
 	go t.answer(ctx, id, r, t.finished)
@@ -222,9 +224,14 @@ func (t *Talk) started() {
 
 // at begins a stage of the work. The caller holds mu.
 func (t *Talk) at(w Work) {
-	if t.work != w {
-		t.work, t.since = w, time.Now()
+	if t.work == w {
+		return
 	}
+	now := time.Now()
+	if t.work == Thinking {
+		t.thought = now.Sub(t.since)
+	}
+	t.work, t.since = w, now
 }
 
 // sync makes the disk keep what was written, without holding the chat: a disk can take its time.

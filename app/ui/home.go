@@ -91,9 +91,6 @@ func (h *homeWindow) draw(s app.State) {
 	line, failure := s.Line(), ""
 	if s.Phase == app.Failed {
 		line, failure = "It did not work", sentence(s.Failure)
-		if s.Holder != "" {
-			failure += " It is held by " + s.Holder + "."
-		}
 	}
 	say(h.line, line)
 	say(h.detail, strings.Join(details(s), " · "))

@@ -249,8 +249,10 @@ func thinkingLine(m chats.Shown, view chats.View) string {
 			return "Thinking · " + wholeSeconds(took)
 		}
 		return "Thinking…"
+	case m.End == chats.Running && view.Thought > 0:
+		return "Thought for " + chats.Seconds(view.Thought)
 	}
-	return "Thinking"
+	return "Thoughts" // of an answer that was interrupted: nobody knows how long
 }
 
 // wholeSeconds is a time without tenths, which would flicker: "3 s", "1 min 5 s".

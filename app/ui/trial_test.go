@@ -260,3 +260,30 @@ func TestBoxesCanBeSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestTheHolderOfThePortIsNamedOnce: the window said "python3 has it. It is held by python3."
+func TestTheHolderOfThePortIsNamedOnce(t *testing.T) {
+	s := stateOf(app.Stopped).After(app.Failure{Err: &app.AddressError{Err: errors.New("address 127.0.0.1:11535 is in use"), Holder: "python3"}})
+	st := newStage(t, s)
+	st.ui.welcomed = true
+	st.ui.Open(app.OpenWindow)
+	if got := st.ui.home.trouble.Text; strings.Count(got, "python3") != 1 {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestThinkingIsOverWhenTheAnswerBegins: the fold said "Thinking" while the answer below it was being written.
+func TestThinkingIsOverWhenTheAnswerBegins(t *testing.T) {
+	st := newStage(t, stateOf(app.Running))
+	c := st.openChat()
+	st.player.events = []chat.Event{{Kind: chat.Reasoning, Text: "hm"}, {Kind: chat.Text, Text: "Still water."}}
+	st.player.hold = make(chan struct{})
+	c.entry.SetText("x")
+	c.submit()
+	st.until("the answer", func() bool { return c.view.Work == chats.Answering })
+	if got := c.messages[1].think.Text; !strings.HasPrefix(got, "Thought for ") {
+		t.Errorf("got %q", got)
+	}
+	c.stop()
+	st.until("the end", func() bool { return c.view.Work == chats.Idle })
+}
