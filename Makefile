@@ -8,7 +8,7 @@ GUI_CC := $(shell command -v clang-19 2>/dev/null)
 GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
 GUI_TAGS = -tags migrated_fynedo$(if $(filter Linux,$(shell uname -s)),$(comma)x11)
 
-.PHONY: help run test build gui bench bench-peer bench-pull test-faults fuzz schemas masks clients load parity parity-mlx rehearsal screenshot screenshots bench-ui icons test-app app dmg metal-check test-gpu metal-report clean
+.PHONY: help run test build gui bench bench-peer bench-pull test-faults fuzz schemas timelines masks clients load parity parity-mlx rehearsal screenshot screenshots bench-ui icons test-app app dmg metal-check test-gpu metal-report clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,9 @@ fuzz: ## every fuzz target for FUZZTIME (default 10m); FUZZ=word picks by file o
 
 schemas: ## 200 generated JSON schemas, answered by the demo model at temperature 1 and judged (SCHEMAS=200)
 	@POND_SCHEMAS=$(or $(SCHEMAS),200) CGO_ENABLED=0 $(GO) test ./inference -run TestGeneratedSchemas -count 1 -timeout 120m -v
+
+timelines: ## conversations that go on, branch, are edited and broken off: 10,000 answers that equal cold ones (STEPS=10000)
+	@POND_TIMELINES=$(or $(STEPS),10000) CGO_ENABLED=0 $(GO) test ./inference -run TestTimelines -count 1 -timeout 600m -v
 
 masks: ## what it costs to hold an answer to a schema, with a vocabulary of 248,320 tokens
 	@POND_MASKS=1 CGO_ENABLED=0 $(GO) test ./inference/grammar -run TestMaskCost -count 1 -v

@@ -1,8 +1,8 @@
 // Package inference is the engine's narrow front: an Engine is a loaded model; a chat or completion asked of it becomes an
 // Answer that streams. Front ends see text, tokens and counts, never tensors or devices.
 //
-// One goroutine, the worker, owns the device and serves one request at a time. Start with Open, then Engine.Chat; worker.go
-// is the life of a request.
+// One goroutine, the worker, owns the device and gives the requests that are worked on their turns. Start with Open, then Engine.Chat;
+// worker.go is the life of a request, schedule.go whose turn it is, kept.go the memory of conversations.
 package inference
 
 import (
@@ -12,11 +12,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"pond/inference/ablate"
-	"pond/inference/cache"
 	"pond/inference/chat"
 	"pond/inference/checkpoint"
 	"pond/inference/memgate"
@@ -73,8 +74,11 @@ const (
 const (
 	DefaultContext = 32_768 // tokens, when the model allows as many
 	defaultQueue   = 64
-	sessions       = 2 // conversations whose state is kept
-	snapshotsEach  = 4 // places in each to which it can go back
+	defaultLive    = 4 // answers that are worked on at once
+	// What the memory gate counts: the keys and values of so many conversations of full length, in use or kept, and their states and the
+	// snapshots of each. All conversations share it.
+	sessions      = 2
+	snapshotsEach = 4
 )
 
 // Options say what to open and how. Zero values take the defaults.
@@ -86,6 +90,7 @@ type Options struct {
 	ContextTokens int // most tokens of prompt and answer together
 	ChunkTokens   int
 	QueueLimit    int // requests that may wait
+	Parallel      int // answers that are worked on at once; one more for the chat window
 	Logger        *slog.Logger
 	// Ablate are optimisations to switch off, for measurements; nil: none. Its Acted says afterwards which had something to change.
 	Ablate *ablate.Set
@@ -106,19 +111,21 @@ type Info struct {
 
 // Engine is a loaded model. Its methods are safe for concurrent use.
 type Engine struct {
-	info  Info
-	chunk int
-	log   *slog.Logger
+	info     Info
+	chunk    int
+	parallel int
+	log      *slog.Logger
 
 	ckpt  *checkpoint.Checkpoint
 	tok   *tokenizer.Tokenizer
 	dev   metal.Device
 	model *qwen36.Model
 	stop  map[int32]bool // ids that end an answer
-	slots []*slot        // worker only
 
-	snapshots snapshots
-	forms     forms
+	kept  *kept
+	reuse reuse
+	forms forms
+	quiet atomic.Bool
 
 	queue  *queue
 	worker sync.WaitGroup
@@ -127,22 +134,18 @@ type Engine struct {
 	closed sync.Once
 }
 
-// slot is one conversation that the engine can go on with.
-type slot struct {
-	seq  *qwen36.Sequence
-	line *cache.Timeline
-	used int64 // order of last use
-}
-
 // Open loads a model strictly: a wrong, incomplete or damaged checkpoint is an error that names the file or tensor, and leaves
 // nothing behind. The context's end stops the loading; it does not close the engine.
 func Open(ctx context.Context, o Options) (_ *Engine, err error) {
-	e := &Engine{log: o.Logger, chunk: o.ChunkTokens}
+	e := &Engine{log: o.Logger, chunk: o.ChunkTokens, parallel: o.Parallel}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
 	if e.chunk <= 0 {
 		e.chunk = o.Executor.Chunk()
+	}
+	if e.parallel <= 0 {
+		e.parallel = defaultLive
 	}
 	defer func() {
 		if err != nil {
@@ -184,6 +187,7 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 		limit = defaultQueue
 	}
 	e.queue = newQueue(limit)
+	e.kept = newKept(conversationBytes(shape, context_))
 	e.life, e.cancel = context.WithCancel(context.Background())
 	e.worker.Add(1)
 	go e.work()
@@ -280,13 +284,15 @@ type Stats struct {
 	Tokens                    int64   // computed since the start, prompts included
 	TokensPerSecond           float64 // of answers, in the last second; 0 when idle
 	PrefillDone, PrefillTotal int     // tokens of the prompt that is being taken in; 0 when none is
-	SnapshotBytes             int64   // held by the places to which conversations can go back
+	SnapshotBytes             int64   // of kept conversations: what DropSnapshots frees
+	Reuse                     Reuse
 }
 
 // Stats never waits for the device.
 func (e *Engine) Stats() Stats {
 	s := e.queue.stats()
-	s.SnapshotBytes = e.snapshots.lenBytes()
+	s.SnapshotBytes = e.kept.lenBytes()
+	s.Reuse = e.reuse.stats(e)
 	return s
 }
 
@@ -296,9 +302,11 @@ func (e *Engine) Pause() { e.queue.pause(true) }
 // Resume lets work begin again.
 func (e *Engine) Resume() { e.queue.pause(false) }
 
-// DropSnapshots frees the places to which conversations can go back, and returns how many bytes that were. What runs goes on; a
-// conversation that continues where it stands is still not computed again.
-func (e *Engine) DropSnapshots() (freedBytes int64) { return e.snapshots.drop() }
+// DropSnapshots frees all that is kept of conversations and not worked on just now, and returns how many bytes that were. What runs goes on.
+func (e *Engine) DropSnapshots() (freedBytes int64) { return e.kept.drop() }
+
+// Quiet leaves the machine to others for as long as each chunk and each token has taken, or no longer.
+func (e *Engine) Quiet(on bool) { e.quiet.Store(on) }
 
 // Chat asks for the assistant's next turn. A conversation that cannot be rendered is a *chat.Error, a prompt that leaves no room a
 // *ContextError, a full queue ErrBusy: all before any work. The context's end stops the answer within a token, or within a
@@ -324,19 +332,50 @@ func (e *Engine) Chat(ctx context.Context, r ChatRequest) (*Answer, error) {
 	return e.submit(j)
 }
 
-// encode turns a prompt into ids, and says where a conversation that goes another way may want to start from: the end of the first
-// turn, which holds system text and tools, and the start of the generation prompt. Cutting at borders changes no id, because
-// each starts with a control token.
+// encode turns a prompt into ids, and says where a conversation that goes another way may want to start from. Cutting at borders changes no
+// id, because each starts with a control token.
 func (e *Engine) encode(p chat.Prompt) (ids []int32, marks []int) {
+	var borders []int
 	from := 0
-	for i, b := range append(p.Borders, len(p.Pieces)) {
+	for _, b := range append(slices.Clip(p.Borders), len(p.Pieces)) {
 		ids = append(ids, e.tok.EncodePieces(p.Pieces[from:b])...)
-		if n := len(p.Borders); len(ids) > 0 && (i == 1 || i == n-1) && i < n {
-			marks = append(marks, len(ids))
-		}
+		borders = append(borders, len(ids))
 		from = b
 	}
-	return ids, marks
+	return ids, marksAt(borders[:len(borders)-1], len(ids), e.chunk)
+}
+
+// markEvery is how far apart snapshots of a long text are, in tokens.
+const markEvery = 4096
+
+// marksAt chooses where to take snapshots of a prompt of n tokens: at the borders of its messages, but no nearer than apart, because each ends
+// a chunk; always at the end of the first turn, which holds system text and tools, and at the start of the generation prompt, which is where
+// the next turn may depart; and every markEvery tokens.
+func marksAt(borders []int, n, apart int) (marks []int) {
+	last := len(borders) - 1
+	add := func(at int) {
+		before := 0
+		if len(marks) > 0 {
+			before = marks[len(marks)-1]
+		}
+		for before+markEvery+apart <= at {
+			before += markEvery
+			marks = append(marks, before)
+		}
+	}
+	for i, b := range borders {
+		if b <= 0 || b >= n {
+			continue
+		}
+		add(b)
+		if k := len(marks); i == 1 || i == last || k == 0 || b-marks[k-1] >= apart {
+			if k == 0 || marks[k-1] < b {
+				marks = append(marks, b)
+			}
+		}
+	}
+	add(n - 1)
+	return marks
 }
 
 // Complete continues a text, or tokens, as it stands: no template, no parsing; special tokens in the text are ordinary text.
@@ -353,11 +392,8 @@ func (e *Engine) Complete(ctx context.Context, r CompletionRequest) (*Answer, er
 			return nil, &chat.Error{Path: fmt.Sprintf("prompt[%d]", i), Message: fmt.Sprintf("got token %d, want 0 to %d", id, e.info.VocabSize-1)}
 		}
 	}
-	var marks []int
-	if len(ids) > 1 { // the same prompt again computes one token
-		marks = []int{len(ids) - 1}
-	}
-	j := e.newJob(ctx, ids, marks, r.Generation, false)
+	// The same prompt again computes one token.
+	j := e.newJob(ctx, ids, marksAt([]int{len(ids) - 1}, len(ids), e.chunk), r.Generation, false)
 	if g := r.Format.Grammar(); g != nil {
 		j.form = &form{vocab: e.forms.vocabulary(e), bound: e.forms.bind(e, g)}
 	}

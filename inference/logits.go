@@ -10,13 +10,13 @@ import (
 // Logits runs the model over tokens, from an empty state, and calls each with the logits after every one of them, [Vocab] f32, valid
 // during the call. For perplexity and inspection; it waits its turn like a request.
 func (e *Engine) Logits(ctx context.Context, ids []int32, each func(pos int, logits []float32) error) error {
-	return e.study(ctx, ids, func(j *job, seq *qwen36.Sequence) error {
+	return e.study(ctx, ids, func(l *live) error {
 		for pos := 0; pos < len(ids); pos += logitsChunk {
-			if err := e.cancelled(j); err != nil {
+			if err := e.cancelled(l.job); err != nil {
 				return err
 			}
 			part := ids[pos:min(pos+logitsChunk, len(ids))]
-			all, err := seq.Chunk(part, qwen36.AllLogits)
+			all, err := l.chunk(part, qwen36.AllLogits, false)
 			if err != nil {
 				return err
 			}
@@ -34,12 +34,12 @@ func (e *Engine) Logits(ctx context.Context, ids []int32, each func(pos int, log
 
 // LogitsByToken is Logits by the plan that answers are made with, one token a run, where Logits takes them in by the chunk.
 func (e *Engine) LogitsByToken(ctx context.Context, ids []int32, each func(pos int, logits []float32) error) error {
-	return e.study(ctx, ids, func(j *job, seq *qwen36.Sequence) error {
+	return e.study(ctx, ids, func(l *live) error {
 		for pos, id := range ids {
-			if err := e.cancelled(j); err != nil {
+			if err := e.cancelled(l.job); err != nil {
 				return err
 			}
-			logits, err := seq.Token(id)
+			logits, err := l.token(id)
 			if err != nil {
 				return err
 			}
@@ -52,18 +52,17 @@ func (e *Engine) LogitsByToken(ctx context.Context, ids []int32, each func(pos i
 	})
 }
 
-// study runs work over a sequence of its own on the worker, in turn with the requests, and frees it afterwards.
-func (e *Engine) study(ctx context.Context, ids []int32, work func(*job, *qwen36.Sequence) error) error {
+// study runs work over a sequence of its own, in turn with the requests, and keeps nothing of it.
+func (e *Engine) study(ctx context.Context, ids []int32, work func(*live) error) error {
 	if len(ids) == 0 || len(ids) > e.info.ContextTokens {
 		return fmt.Errorf("got %d tokens, want 1 to %d", len(ids), e.info.ContextTokens)
 	}
 	j := &job{ctx: ctx, answer: newAnswer(ctx)}
-	j.task = func() error {
-		seq, err := e.model.NewSequence()
-		if err != nil {
+	j.task = func(l *live) error {
+		if err := l.do(begin, 0, func() error { return e.place(l, nil, len(ids)) }); err != nil {
 			return err
 		}
-		return work(j, seq)
+		return work(l)
 	}
 	if err := e.queue.add(j); err != nil {
 		return err

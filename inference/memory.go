@@ -49,6 +49,18 @@ func FullNeed(x Executor) (memgate.Need, error) {
 	return shapeNeed(shape, placementOf(x), Options{})
 }
 
+// conversationBytes is what the gate counted for conversations: the ceiling of all that work and are kept.
+func conversationBytes(s qwen36.Shape, context int) (n int64) {
+	for _, b := range s.StateBuffers(context) {
+		if b.RowBytes > 0 {
+			n += sessions * b.LenBytes
+		} else {
+			n += sessions * (1 + snapshotsEach) * b.LenBytes
+		}
+	}
+	return n
+}
+
 // shapeNeed adds up a model's plans: their buffers are what an engine allocates.
 func shapeNeed(s qwen36.Shape, placement memgate.Placement, o Options) (memgate.Need, error) {
 	chunk := o.ChunkTokens

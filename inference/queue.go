@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// queue hands jobs to the worker, first come, first served. A job whose context ends while it waits leaves at once.
+// queue hands jobs to the worker: by priority, and of one priority first come, first served. A job whose context ends while it waits leaves at once.
 type queue struct {
 	mu      sync.Mutex // protects all
 	cond    *sync.Cond
 	waiting []*job
 	limit   int
-	running int
+	running map[*job]progress
 	tokens  int64
-	turns   int64
 	paused  bool
 	closed  bool
 
-	prefillDone, prefillTotal int
-	recent                    []stamp // tokens of answers in the last second, oldest first
+	recent []stamp // tokens of answers in the last second, oldest first
 }
+
+// progress is how far a prompt has been taken in; zero when it is whole, or not begun.
+type progress struct{ done, total int }
 
 // stamp says how many tokens an answer grew by, and when.
 type stamp struct {
@@ -32,7 +33,7 @@ type stamp struct {
 const rateWindow = time.Second
 
 func newQueue(limit int) *queue {
-	q := &queue{limit: limit}
+	q := &queue{limit: limit, running: map[*job]progress{}}
 	q.cond = sync.NewCond(&q.mu)
 	return q
 }
@@ -75,26 +76,38 @@ func (q *queue) drop(j *job) {
 	q.mu.Unlock()
 }
 
-// next waits for a job; false means that the queue was closed.
-func (q *queue) next() (*job, bool) {
+// next takes out the job of the highest priority, at least the given one, and of those the first that came; nil where there is none. It waits
+// for one when asked to. open is false when the queue was closed.
+func (q *queue) next(least Priority, wait bool) (j *job, open bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for (len(q.waiting) == 0 || q.paused) && !q.closed {
+	for {
+		if q.closed {
+			return nil, false
+		}
+		best := -1
+		for i, w := range q.waiting {
+			if p := w.gen.Priority; p >= least && (best < 0 || p > q.waiting[best].gen.Priority) {
+				best = i
+			}
+		}
+		if best >= 0 && !q.paused {
+			j = q.waiting[best]
+			q.waiting = append(q.waiting[:best], q.waiting[best+1:]...)
+			q.running[j] = progress{}
+			return j, true
+		}
+		if !wait {
+			return nil, true
+		}
 		q.cond.Wait()
 	}
-	if q.closed {
-		return nil, false
-	}
-	j := q.waiting[0]
-	q.waiting = q.waiting[1:]
-	q.running = 1
-	return j, true
 }
 
-// idle says that the worker has ended its job.
-func (q *queue) idle() {
+// done says that the worker has ended a job.
+func (q *queue) done(j *job) {
 	q.mu.Lock()
-	q.running = 0
+	delete(q.running, j)
 	q.mu.Unlock()
 }
 
@@ -135,26 +148,22 @@ func (q *queue) rate() float64 {
 	return float64(n) / max(time.Since(q.recent[0].at).Seconds(), 1e-3)
 }
 
-// progress says how far the prompt has been taken in.
-func (q *queue) progress(done, total int) {
+// progress says how far a prompt has been taken in.
+func (q *queue) progress(j *job, done, total int) {
 	q.mu.Lock()
-	q.prefillDone, q.prefillTotal = done, total
+	q.running[j] = progress{done, total}
 	q.mu.Unlock()
-}
-
-// turn numbers the requests, for the order of last use.
-func (q *queue) turn() int64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.turns++
-	return q.turns
 }
 
 func (q *queue) stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return Stats{Queued: len(q.waiting), Active: q.running, Paused: q.paused, Tokens: q.tokens, TokensPerSecond: q.rate(),
-		PrefillDone: q.prefillDone, PrefillTotal: q.prefillTotal}
+	s := Stats{Queued: len(q.waiting), Active: len(q.running), Paused: q.paused, Tokens: q.tokens, TokensPerSecond: q.rate()}
+	for _, p := range q.running {
+		s.PrefillDone += p.done
+		s.PrefillTotal += p.total
+	}
+	return s
 }
 
 // close ends all jobs that wait; the worker leaves after the one it has.

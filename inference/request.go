@@ -48,9 +48,18 @@ type Generation struct {
 	Format     grammar.Format
 	ToolChoice ToolChoice
 	OneCall    bool // the answer ends after its first call
-	// OnPrefill is called as prompt tokens are taken in, from the worker: it must not block.
+	// OnPrefill is called as prompt tokens are taken in; everybody waits until it returns.
 	OnPrefill func(done, total int)
+	Priority  Priority
 }
+
+// Priority says who comes first where several wait: for a place among those that are worked on, and with their prompts.
+type Priority int8
+
+const (
+	Background  Priority = iota // clients of the endpoint
+	Interactive                 // the person before the chat window
+)
 
 // ToolChoice says whether the model may, must or must not call a tool. The zero value is "auto".
 type ToolChoice struct {

@@ -25,12 +25,12 @@ func (e *Engine) Taps(ctx context.Context, ids []int32, each func(Tap)) error {
 	for _, k := range kernels.All() {
 		signatures[k.Name] = k
 	}
-	return e.study(ctx, ids, func(_ *job, seq *qwen36.Sequence) error {
+	return e.study(ctx, ids, func(l *live) error {
 		state := map[string]bool{}
 		for _, b := range e.model.Shape.StateBuffers(1) {
 			state[b.Name] = true
 		}
-		seq.Options.Tap = func(_ int, ds []metal.Dispatch) {
+		tap := func(_ int, ds []metal.Dispatch) {
 			for _, d := range ds {
 				for i, a := range d.Args {
 					p, err := signatures[d.Kernel].Param(i, len(d.Args))
@@ -41,8 +41,12 @@ func (e *Engine) Taps(ctx context.Context, ids []int32, each func(Tap)) error {
 				}
 			}
 		}
-		_, err := seq.Chunk(ids, qwen36.LastLogits)
-		return err
+		return l.do(chunk, len(ids), func() error {
+			l.seq.Options.Tap = tap
+			defer func() { l.seq.Options.Tap = nil }()
+			_, err := l.seq.Chunk(ids, qwen36.LastLogits)
+			return err
+		})
 	})
 }
 

@@ -39,7 +39,8 @@ func (w *writer) thinkingEnds(next int32) bool {
 
 // closeThinking writes the closing sequence and returns the logits after it. Where the answer is full before its end, the rest is
 // left out and the logits are of no use.
-func (e *Engine) closeThinking(j *job, s *slot, sampler *sample.Sampler, w *writer, logits []float32) ([]float32, error) {
+func (e *Engine) closeThinking(l *live, sampler *sample.Sampler, w *writer, logits []float32) ([]float32, error) {
+	j := l.job
 	j.answer.stop.Store(false)
 	left := j.gen.MaxTokens - j.usage.CompletionTokens
 	ids := e.tok.EncodeSpecial(closingTag)
@@ -48,12 +49,13 @@ func (e *Engine) closeThinking(j *job, s *slot, sampler *sample.Sampler, w *writ
 			ids = long
 		}
 	}
-	return e.give(j, s, sampler, w, logits, ids)
+	return e.give(l, sampler, w, logits, ids)
 }
 
 // give writes tokens that were not drawn, as many as the answer may still have, and takes them in as a prompt is taken in. It returns
 // the logits after them.
-func (e *Engine) give(j *job, s *slot, sampler *sample.Sampler, w *writer, logits []float32, ids []int32) ([]float32, error) {
+func (e *Engine) give(l *live, sampler *sample.Sampler, w *writer, logits []float32, ids []int32) ([]float32, error) {
+	j := l.job
 	ids = ids[:min(j.gen.MaxTokens-j.usage.CompletionTokens, len(ids))]
 	kind := qwen36.LastLogits
 	size := e.chunk
@@ -80,11 +82,10 @@ func (e *Engine) give(j *job, s *slot, sampler *sample.Sampler, w *writer, logit
 		if err := score(0, logits); err != nil {
 			return nil, err
 		}
-		all, err := s.seq.Chunk(part, kind)
+		all, err := l.chunk(part, kind, false)
 		if err != nil {
 			return nil, err
 		}
-		s.line.Append(part...)
 		e.queue.decoded(len(part))
 		row := 0
 		if j.gen.Logprobs {

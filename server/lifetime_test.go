@@ -54,7 +54,7 @@ func (l *live) idle() {
 
 // The device used to go on for a client that had left, and the next request waited behind a ghost.
 func TestClientLeaves(t *testing.T) {
-	l := serve(t, Options{Engine: tiny(t, inference.Options{ContextTokens: 32768, ChunkTokens: 32})})
+	l := serve(t, Options{Engine: tiny(t, inference.Options{ContextTokens: 32768, ChunkTokens: 32, Parallel: 1})})
 	running := func() bool { return l.server.engine.Stats().Active == 1 }
 	for _, c := range []struct{ name, body string }{
 		{"streaming", `{` + endless + `,"stream":true}`},
@@ -175,7 +175,7 @@ func TestManyClients(t *testing.T) {
 }
 
 func TestFullQueue(t *testing.T) {
-	l := serve(t, Options{Engine: tiny(t, inference.Options{ContextTokens: 32768, QueueLimit: 1})})
+	l := serve(t, Options{Engine: tiny(t, inference.Options{ContextTokens: 32768, QueueLimit: 1, Parallel: 1})})
 	l.start("/v1/chat/completions", `{`+endless+`}`)
 	waitFor(t, "the first to run", func() bool { return l.server.engine.Stats().Active == 1 })
 	l.start("/v1/chat/completions", `{`+endless+`}`)

@@ -6,19 +6,15 @@ import (
 )
 
 // Index finds, for a prompt, the longest beginning of it that something is kept for: a radix tree over token sequences. It knows nothing of
-// what is kept but its size, and frees it through a function. Invariants:
+// what is kept. Invariants:
 //   - what is kept at a sequence counts for exactly that many tokens, and is found only as a whole;
-//   - used is the sum of the bytes of everything kept and of the tokens of the tree, and never above the budget after a call;
-//   - a node without anything kept has at least two children, so that the tree is never larger than what it leads to;
-//   - what is held is never dropped.
+//   - a node without anything kept has at least two children, so that the tree is never larger than what it leads to.
 //
 // It belongs to one goroutine.
 type Index[T any] struct {
-	budget int64
-	used   int64
+	tokens int   // in the tree
 	clock  int64 // counts calls, the measure of age
 	root   *branch[T]
-	drop   func(T)
 }
 
 // branch is a node: tokens, then what is kept behind them, then how the sequences go on.
@@ -32,109 +28,103 @@ type branch[T any] struct {
 // Kept is something that is kept for a sequence of tokens.
 type Kept[T any] struct {
 	Value  T
-	Tokens int   // length of the sequence
-	Bytes  int64 // size of the value
+	Tokens int // length of the sequence
 	at     *branch[T]
 	used   int64 // clock of the last use
-	holds  int
 }
 
-// tokenBytes is what a token of the tree takes.
-const tokenBytes = 4
-
-// NewIndex is an empty index. drop is called with what is let go of, to free it; nil does nothing.
-func NewIndex[T any](budgetBytes int64, drop func(T)) *Index[T] {
-	if drop == nil {
-		drop = func(T) {}
-	}
-	return &Index[T]{budget: budgetBytes, root: &branch[T]{children: map[int32]*branch[T]{}}, drop: drop}
+// NewIndex is an empty index.
+func NewIndex[T any]() *Index[T] {
+	return &Index[T]{root: &branch[T]{children: map[int32]*branch[T]{}}}
 }
 
-// Used is the bytes of everything kept and of the tree.
-func (x *Index[T]) Used() int64 { return x.used }
+// TokenBytes is the memory that the tree's tokens take.
+func (x *Index[T]) TokenBytes() int64 { return 4 * int64(x.tokens) }
 
-// SetBudget changes the budget and drops what is above it.
-func (x *Index[T]) SetBudget(bytes int64) {
-	x.budget = bytes
-	x.shrink(nil)
-}
-
-// Put keeps a value for tokens, in place of an older one. It reports false, and drops the value, where it does not fit even with all else
-// dropped that is not held.
-func (x *Index[T]) Put(tokens []int32, value T, bytes int64) bool {
+// Put keeps a value for tokens, and returns what was kept for them before.
+func (x *Index[T]) Put(tokens []int32, value T) (kept *Kept[T], old *T) {
 	x.clock++
-	var held int64
-	for _, k := range x.All() {
-		if k.holds > 0 {
-			held += k.Bytes
-		}
-	}
-	if held+bytes+tokenBytes*int64(len(tokens)) > x.budget {
-		x.drop(value)
-		return false
-	}
 	at := x.place(tokens)
-	if old := at.kept; old != nil {
-		if old.holds > 0 { // somebody works from it: it says the same
-			old.used = x.clock
-			x.drop(value)
-			return true
+	if at.kept != nil {
+		old = &at.kept.Value
+	}
+	at.kept = &Kept[T]{Value: value, Tokens: len(tokens), at: at, used: x.clock}
+	return at.kept, old
+}
+
+// At returns what is kept for exactly these tokens, and nil where there is nothing. It counts as a use.
+func (x *Index[T]) At(tokens []int32) *Kept[T] {
+	if k := x.Get(tokens, len(tokens)); k != nil && k.Tokens == len(tokens) {
+		return k
+	}
+	return nil
+}
+
+// Common is the length of the longest common prefix of two token lists.
+func Common(a, b []int32) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
 		}
-		x.used -= old.Bytes
-		x.drop(old.Value)
 	}
-	at.kept = &Kept[T]{Value: value, Tokens: len(tokens), Bytes: bytes, at: at, used: x.clock}
-	x.used += bytes
-	kept := at.kept
-	x.shrink(kept)
-	if x.used > x.budget {
-		x.remove(kept)
-		return false
-	}
-	return true
+	return n
 }
 
 // Get returns what is kept for the longest beginning of the prompt, at most limit tokens of it, and nil where there is none. It counts as a use.
 func (x *Index[T]) Get(prompt []int32, limit int) *Kept[T] {
 	x.clock++
-	found, _ := x.search(prompt[:min(limit, len(prompt))])
+	found := x.search(prompt[:min(limit, len(prompt))])
 	if found != nil {
 		found.used = x.clock
 	}
 	return found
 }
 
-// Common is how many tokens of the prompt some kept sequence begins with, whether anything is kept there or not: where a miss went another way.
-func (x *Index[T]) Common(prompt []int32) int {
-	_, common := x.search(prompt)
-	return common
-}
-
-func (x *Index[T]) search(prompt []int32) (found *Kept[T], common int) {
+// Departs is how many tokens of the prompt some kept sequence begins with, whether anything is kept there or not, and how that sequence goes on: nil
+// where it ends there.
+func (x *Index[T]) Departs(prompt []int32) (common int, instead []int32) {
 	at := x.root
 	for {
 		n := Common(at.tokens, prompt[common:])
 		common += n
 		if n < len(at.tokens) {
-			return found, common
+			return common, at.tokens[n:]
 		}
-		if at.kept != nil {
-			found = at.kept
+		next := (*branch[T])(nil)
+		if common < len(prompt) {
+			next = at.children[prompt[common]]
 		}
-		if common == len(prompt) || at.children[prompt[common]] == nil {
-			return found, common
+		if next == nil {
+			var latest *branch[T]
+			for _, c := range at.children { // any of them; the first token decides, so that the answer is the same each time
+				if latest == nil || c.tokens[0] < latest.tokens[0] {
+					latest = c
+				}
+			}
+			if latest != nil && (at.kept == nil || common == len(prompt)) {
+				instead = latest.tokens
+			}
+			return common, instead
 		}
-		at = at.children[prompt[common]]
+		at = next
 	}
 }
 
-// Hold keeps it from being dropped until as many calls of Release.
-func (x *Index[T]) Hold(k *Kept[T]) { k.holds++ }
-
-// Release ends a Hold, and drops what is above the budget.
-func (x *Index[T]) Release(k *Kept[T]) {
-	k.holds--
-	x.shrink(nil)
+func (x *Index[T]) search(prompt []int32) (found *Kept[T]) {
+	at := x.root
+	for rest := prompt; ; {
+		if n := Common(at.tokens, rest); n < len(at.tokens) {
+			return found
+		}
+		if rest = rest[len(at.tokens):]; at.kept != nil {
+			found = at.kept
+		}
+		if len(rest) == 0 || at.children[rest[0]] == nil {
+			return found
+		}
+		at = at.children[rest[0]]
+	}
 }
 
 // All lists what is kept, the most recently used first.
@@ -154,15 +144,14 @@ func (x *Index[T]) All() []*Kept[T] {
 	return out
 }
 
-// Clear drops everything that is not held and returns the bytes that were freed.
-func (x *Index[T]) Clear() (freedBytes int64) {
-	before := x.used
-	for _, k := range x.All() {
-		if k.holds == 0 {
-			x.remove(k)
-		}
+// Sequence is the tokens that it is kept for.
+func (k *Kept[T]) Sequence() []int32 {
+	out := make([]int32, k.Tokens)
+	end := k.Tokens
+	for b := k.at; b != nil; b = b.parent {
+		end -= copy(out[end-len(b.tokens):end], b.tokens)
 	}
-	return before - x.used
+	return out
 }
 
 // place returns the node of a sequence, made where there is none.
@@ -173,7 +162,7 @@ func (x *Index[T]) place(tokens []int32) *branch[T] {
 		if next == nil {
 			next = &branch[T]{tokens: slices.Clone(tokens), parent: at, children: map[int32]*branch[T]{}}
 			at.children[tokens[0]] = next
-			x.used += tokenBytes * int64(len(tokens))
+			x.tokens += len(tokens)
 			return next
 		}
 		n := Common(next.tokens, tokens)
@@ -193,14 +182,12 @@ func split[T any](b *branch[T], n int) *branch[T] {
 	return first
 }
 
-// remove drops what is kept at a node, and the nodes that lead to nothing then.
-func (x *Index[T]) remove(k *Kept[T]) {
-	x.used -= k.Bytes
+// Remove forgets what is kept, and the nodes that lead to nothing then.
+func (x *Index[T]) Remove(k *Kept[T]) {
 	at := k.at
 	at.kept = nil
-	x.drop(k.Value)
 	for at.parent != nil && at.kept == nil && len(at.children) == 0 {
-		x.used -= tokenBytes * int64(len(at.tokens))
+		x.tokens -= len(at.tokens)
 		delete(at.parent.children, at.tokens[0])
 		at = at.parent
 	}
@@ -213,31 +200,24 @@ func (x *Index[T]) remove(k *Kept[T]) {
 	}
 }
 
-// shrink drops the least worth until the budget holds. What was just put is dropped last, so that a new conversation can begin.
-func (x *Index[T]) shrink(put *Kept[T]) {
-	for x.used > x.budget {
-		var least *Kept[T]
-		for _, k := range x.All() {
-			if k.holds == 0 && k != put && (least == nil || x.worth(k) < x.worth(least)) {
-				least = k
+// Least is what is worth least, but for one: the tokens that would be computed again without it, from the next shorter sequence on, for
+// each byte that goes with it, and the less the longer ago it was used. nil where there is no other.
+func (x *Index[T]) Least(but *Kept[T], cost func(T) int64) (least *Kept[T]) {
+	worth := 0.0
+	for _, k := range x.All() {
+		if k == but {
+			continue
+		}
+		saved := k.Tokens
+		for b := k.at.parent; b != nil; b = b.parent {
+			if b.kept != nil {
+				saved -= b.kept.Tokens
+				break
 			}
 		}
-		if least == nil {
-			return
-		}
-		x.remove(least)
-	}
-}
-
-// worth is what is lost by dropping: the tokens that would be computed again, from the next shorter sequence on, for each byte, and the less the
-// longer ago it was used.
-func (x *Index[T]) worth(k *Kept[T]) float64 {
-	saved := k.Tokens
-	for b := k.at.parent; b != nil; b = b.parent {
-		if b.kept != nil {
-			saved -= b.kept.Tokens
-			break
+		if w := float64(saved) / float64(cost(k.Value)+1) / float64(x.clock-k.used+1); least == nil || w < worth {
+			least, worth = k, w
 		}
 	}
-	return float64(saved) / float64(k.Bytes+1) / float64(x.clock-k.used+1)
+	return least
 }

@@ -1,15 +1,19 @@
-// Package cache holds what a sequence of tokens carries from step to step: KV rows, gdn states and conv windows, always
-// at one common token index, and the copies of it from which a conversation can be taken up again.
+// Package cache holds what a sequence of tokens carries from step to step (KV rows, gdn states and conv windows, always at one
+// common token index) and the snapshots by which a later sequence starts where an earlier one stood.
 //
 // It knows sizes and names, not the model. Invariants:
 //   - all buffers of a State stand at the same position;
-//   - KV rows below the position are never rewritten while the position stays above them, so a snapshot needs no copy of them;
 //   - a gdn state cannot be rewound, so going back is possible only to a snapshot, and only as a whole;
-//   - restoring a snapshot makes every snapshot of a later position invalid, because its KV rows may be overwritten.
+//   - rows behind a position never change what is before it, so a snapshot is a copy of the states and a chain of rows, and snapshots
+//     of one conversation, or of conversations that begin alike, share the rows they have in common;
+//   - what a Store holds, every byte counted, is never above its budget after a call, but for what is being worked on.
+//
+// State is one sequence on a device, Snapshot what is kept of it, Index finds snapshots by tokens, Store bounds them.
 package cache
 
 import (
 	"fmt"
+	"weak"
 
 	"pond/metal"
 )
@@ -17,36 +21,34 @@ import (
 // Spec is one buffer that a sequence carries.
 type Spec struct {
 	Name     string
-	LenBytes int64
+	LenBytes int64 // at most: with all rows
 	RowBytes int64 // bytes that each position adds (KV rows); zero for a buffer that every step rewrites
 }
 
-// State is the memory of one sequence.
+// State is the memory of one sequence. Its rows grow on demand.
 type State struct {
+	dev     metal.Device
 	specs   []Spec
 	buffers map[string]metal.Buffer
 	pos     int
-	epoch   int // counts the times the position went back
-	cuts    []cut
+	rows    int   // positions that there is memory for
+	base    *Rows // the rows of the last snapshot taken or restored; nil: none
+	lies    []lie // the chain of the rows in the buffers, from position 0 on, also after base was let go
 }
 
-// cut records that the position went back to pos, so that rows from there on may have been written anew. Only the lowest position
-// since a given epoch matters, so positions in the list ascend.
-type cut struct{ epoch, pos int }
-
-func (s *State) cutTo(pos int) {
-	s.epoch++
-	for len(s.cuts) > 0 && s.cuts[len(s.cuts)-1].pos >= pos {
-		s.cuts = s.cuts[:len(s.cuts)-1]
-	}
-	s.cuts = append(s.cuts, cut{s.epoch, pos})
-	s.pos = pos
+// lie says that rows lie in the buffers, up to a position. It does not keep their copy alive.
+type lie struct {
+	rows weak.Pointer[Rows]
+	to   int
 }
 
-// NewState allocates the buffers of one sequence, at position 0.
+// NewState allocates the buffers of one sequence but for its rows, at position 0.
 func NewState(dev metal.Device, specs []Spec) (*State, error) {
-	s := &State{specs: specs, buffers: map[string]metal.Buffer{}}
+	s := &State{dev: dev, specs: specs, buffers: map[string]metal.Buffer{}}
 	for _, sp := range specs {
+		if sp.RowBytes > 0 {
+			continue
+		}
 		b, err := dev.NewBuffer(sp.Name, sp.LenBytes)
 		if err != nil {
 			return nil, err
@@ -56,62 +58,72 @@ func NewState(dev metal.Device, specs []Spec) (*State, error) {
 	return s, nil
 }
 
-// Buffer returns a buffer by name, nil when there is none.
+// Buffer returns a buffer by name, nil when there is none. A buffer of rows is replaced by Grow.
 func (s *State) Buffer(name string) metal.Buffer { return s.buffers[name] }
 
 // Pos is how many tokens the state has taken in.
 func (s *State) Pos() int { return s.pos }
 
+// Rows is how many positions there is memory for.
+func (s *State) Rows() int { return s.rows }
+
 // Advance moves the position after a run that took in n tokens.
 func (s *State) Advance(n int) { s.pos += n }
 
-// Reset forgets everything. The memory keeps its contents: at position 0 no kernel reads what an earlier sequence left.
-func (s *State) Reset() { s.cutTo(0) }
-
-// Snapshot is a copy of what cannot be rewound, at one position.
-type Snapshot struct {
-	pos   int
-	epoch int
-	data  map[string][]byte
-}
-
-// Pos is the position to which the snapshot goes back.
-func (c *Snapshot) Pos() int { return c.pos }
-
-// LenBytes is the memory that the snapshot holds.
-func (c *Snapshot) LenBytes() int64 {
-	var n int64
-	for _, d := range c.data {
-		n += int64(len(d))
+// LenBytes is the memory that the buffers take with a number of rows.
+func (s *State) LenBytes(rows int) (n int64) {
+	for _, sp := range s.specs {
+		if sp.RowBytes > 0 {
+			n += sp.RowBytes * int64(rows)
+		} else {
+			n += sp.LenBytes
+		}
 	}
 	return n
 }
 
-// Snapshot copies the state at its position.
-func (s *State) Snapshot() *Snapshot {
-	c := &Snapshot{pos: s.pos, epoch: s.epoch, data: map[string][]byte{}}
+// Grow makes room for rows positions in all. It does nothing where there is as much.
+func (s *State) Grow(rows int) error {
+	if rows <= s.rows {
+		return nil
+	}
+	grown := map[string]metal.Buffer{}
 	for _, sp := range s.specs {
 		if sp.RowBytes == 0 {
-			c.data[sp.Name] = append([]byte(nil), s.buffers[sp.Name].Bytes()...)
+			continue
 		}
-	}
-	return c
-}
-
-// Restore goes back to a snapshot. It fails when the rows below the snapshot may have been overwritten since: the state was reset, or
-// an earlier position was restored.
-func (s *State) Restore(c *Snapshot) error {
-	if c.pos > s.pos {
-		return fmt.Errorf("cache: got a snapshot of position %d, want one at or before %d", c.pos, s.pos)
-	}
-	for _, k := range s.cuts {
-		if k.epoch > c.epoch && k.pos < c.pos {
-			return fmt.Errorf("cache: snapshot of position %d: its rows were overwritten after a return to position %d", c.pos, k.pos)
+		if int64(rows) > sp.LenBytes/sp.RowBytes {
+			return fmt.Errorf("cache: got %d positions for %s, want at most %d", rows, sp.Name, sp.LenBytes/sp.RowBytes)
 		}
+		b, err := s.dev.NewBuffer(sp.Name, sp.RowBytes*int64(rows))
+		if err != nil {
+			return err
+		}
+		if old := s.buffers[sp.Name]; old != nil {
+			copy(b.Bytes(), old.Bytes()[:sp.RowBytes*int64(s.filled())])
+		}
+		grown[sp.Name] = b
 	}
-	for name, d := range c.data {
-		copy(s.buffers[name].Bytes(), d)
+	for name, b := range grown {
+		s.buffers[name] = b
 	}
-	s.cutTo(c.pos)
+	s.rows = rows
 	return nil
 }
+
+// filled is how many rows are worth copying: those before the position, and those that a snapshot may find in place.
+func (s *State) filled() int {
+	if n := len(s.lies); n > 0 {
+		return max(s.pos, s.lies[n-1].to)
+	}
+	return s.pos
+}
+
+// Reset forgets everything. The memory keeps its contents: at position 0 no kernel reads what an earlier sequence left.
+func (s *State) Reset() { s.pos, s.base, s.lies = 0, nil, nil }
+
+// Base is the rows that the next snapshot builds on; nil: none. They are to be counted while the state is worked on.
+func (s *State) Base() *Rows { return s.base }
+
+// Rest lets go of Base. The rows that lie in the buffers still spare copies when a snapshot that begins with them is restored.
+func (s *State) Rest() { s.base = nil }

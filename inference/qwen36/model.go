@@ -82,7 +82,7 @@ type bound struct {
 	logits, greedy metal.Buffer
 }
 
-// NewSequence allocates the state of a sequence of up to Context tokens.
+// NewSequence allocates the state of a sequence. Its rows grow as it does, to Context tokens at most.
 func (m *Model) NewSequence() (*Sequence, error) {
 	st, err := cache.NewState(m.dev, m.Shape.StateBuffers(m.Context))
 	if err != nil {
@@ -148,7 +148,7 @@ func (q *Sequence) decodePass(keys int) (bound, error) {
 	if b, ok := q.decode[blocks]; ok {
 		return b, nil
 	}
-	b, err := q.plan(q.m.options.Decode(q.m.Shape, q.m.Context, min(q.m.Context, blocks*kernels.AttnBlock)))
+	b, err := q.plan(q.m.options.Decode(q.m.Shape, q.Rows(), min(q.Rows(), blocks*kernels.AttnBlock)))
 	if err == nil {
 		q.decode[blocks] = b
 	}
@@ -187,7 +187,7 @@ func (q *Sequence) Chunk(ids []int32, l Logits) ([]float32, error) {
 	b, ok := q.prefill[key]
 	if !ok {
 		var err error
-		if b, err = q.plan(q.m.options.Prefill(q.m.Shape, q.m.Context, len(ids), l)); err != nil {
+		if b, err = q.plan(q.m.options.Prefill(q.m.Shape, q.Rows(), len(ids), l)); err != nil {
 			return nil, err
 		}
 		if len(q.prefill) >= keptChunks {
@@ -217,7 +217,40 @@ func (q *Sequence) fits(ids []int32) error {
 			return fmt.Errorf("token %d: got id %d, want 0 to %d", q.Pos()+i, id, q.m.Shape.Vocab-1)
 		}
 	}
-	return nil
+	return q.Grow(q.Capacity(q.Pos() + len(ids)))
+}
+
+// Steps by which rows grow: an answer of some length needs none, and what is copied at each is worth it.
+const (
+	growTokens = 1024
+	growPart   = 4 // of what is there
+)
+
+// Capacity is the number of positions to grow to where n are needed: the present one where that is enough.
+func (q *Sequence) Capacity(n int) int {
+	if n <= q.Rows() {
+		return q.Rows()
+	}
+	n = max(n, q.Rows()+q.Rows()/growPart)
+	return min(q.m.Context, (n+growTokens-1)/growTokens*growTokens)
+}
+
+// Grow makes room for rows positions. The passes are bound to memory, so they are compiled again.
+func (q *Sequence) Grow(rows int) error {
+	if rows <= q.Rows() {
+		return nil
+	}
+	clear(q.decode)
+	clear(q.prefill)
+	return q.State.Grow(rows)
+}
+
+// Restore puts the sequence where a snapshot was taken.
+func (q *Sequence) Restore(c *cache.Snapshot) error {
+	if err := q.Grow(q.Capacity(c.Pos())); err != nil {
+		return err
+	}
+	return q.State.Restore(c)
 }
 
 func (q *Sequence) run(b bound, ids []int32) error {

@@ -234,8 +234,10 @@ func open(o options) (*bench, error) {
 	if b.model, err = qwen36.NewModel(b.device, b.files, shape, rows); err != nil {
 		return nil, err
 	}
-	b.seq, err = b.model.NewSequence()
-	return b, err
+	if b.seq, err = b.model.NewSequence(); err != nil {
+		return nil, err
+	}
+	return b, b.seq.Grow(rows)
 }
 
 func (b *bench) close() {

@@ -1,0 +1,113 @@
+package inference
+
+import (
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"pond/inference/cache"
+	"pond/inference/qwen36"
+)
+
+// live is a job that is worked on. Its own goroutine runs what the host has to do for it, and asks the worker for each run of the device;
+// everything here but job, logits and the ends is touched by the worker alone, or by the job's goroutine between two asks.
+type live struct {
+	job    *job
+	order  int64            // of beginning
+	seq    *qwen36.Sequence // nil: not begun, or its memory went to an older one
+	base   *cache.Rows      // what seq builds on, counted
+	tokens []int32          // taken in
+	logits []float32        // of the last run
+
+	asked  turn
+	reply  chan error
+	worker *worker
+	last   int64         // turn of the last run
+	parked bool          // waits for memory
+	broken bool          // a run failed part way: the state is undefined
+	spent  time.Duration // of the device, on the prompt
+
+	ended  bool
+	finish Finish
+	err    error
+}
+
+// turn is one use of the device.
+type turn struct {
+	kind   kind
+	tokens int // that it takes in
+	run    func() error
+}
+
+// kind says what an ask is for, which decides whose turn it is.
+type kind uint8
+
+const (
+	begin kind = iota // finds and restores the kept beginning of a prompt
+	chunk             // takes in part of a prompt
+	step              // takes in one token of an answer
+)
+
+// do has the worker run a function when it is this job's turn, and waits for it. A job that was cancelled meanwhile gets its turn no more.
+func (l *live) do(k kind, tokens int, run func() error) error {
+	l.asked = turn{k, tokens, run}
+	l.worker.events <- l
+	return <-l.reply
+}
+
+// token takes in one token and returns the logits after it, valid until the next run.
+func (l *live) token(id int32) ([]float32, error) {
+	err := l.do(step, 1, func() error {
+		logits, err := l.seq.Token(id)
+		if err != nil {
+			return err
+		}
+		l.took(logits, id)
+		return nil
+	})
+	return l.logits, err
+}
+
+// chunk takes in tokens and returns the logits after the last, or after each; valid until the next run. With mark a snapshot is kept behind
+// them.
+func (l *live) chunk(ids []int32, kind qwen36.Logits, mark bool) ([]float32, error) {
+	err := l.do(chunk, len(ids), func() error {
+		start := time.Now()
+		logits, err := l.seq.Chunk(ids, kind)
+		if err != nil {
+			return err
+		}
+		if len(l.tokens) < len(l.job.prompt) {
+			l.spent += time.Since(start)
+		}
+		l.took(logits, ids...)
+		if mark {
+			l.worker.e.kept.keep(l)
+		}
+		return nil
+	})
+	return l.logits, err
+}
+
+// took notes what a run has done. The device's copy of the logits is the next run's, which may be another job's.
+func (l *live) took(logits []float32, ids ...int32) {
+	l.logits = append(l.logits[:0], logits...)
+	l.tokens = append(l.tokens, ids...)
+}
+
+// serve is the job's goroutine; a panic on the way is an error to this request and to no other.
+func (l *live) serve() {
+	defer func() {
+		if r := recover(); r != nil {
+			l.err = fmt.Errorf("internal error: %v", r)
+			l.worker.e.log.Error("panic in a request", "panic", r, "stack", string(debug.Stack()))
+		}
+		l.ended = true
+		l.worker.events <- l
+	}()
+	if l.job.task != nil {
+		l.err = l.job.task(l)
+		return
+	}
+	l.finish, l.err = l.worker.e.answer(l)
+}
