@@ -196,7 +196,9 @@ func steps(t *testing.T, short int) int {
 // Cases 24 and 25: whatever was kept, an answer is what it would be without, to the bit. make timelines plays 10,000 steps.
 func TestTimelinesOfTiny(t *testing.T) {
 	l := &timelines{T: t, rnd: rand.New(rand.NewPCG(9, 1))}
-	l.open = func() *Engine { return openTiny(t, Options{Executor: HostExact, ChunkTokens: 32, ContextTokens: 1500, Parallel: 2}) }
+	l.open = func() *Engine {
+		return openTiny(t, Options{Executor: HostExact, ChunkTokens: 32, ContextTokens: 1500, Parallel: 2})
+	}
 	l.words = func(n int) string {
 		var b strings.Builder
 		for range n {
