@@ -89,6 +89,15 @@ func (l *live) chunk(ids []int32, kind qwen36.Logits, mark bool) ([]float32, err
 	return l.logits, err
 }
 
+// over starts again from nothing, with room for so many tokens.
+func (l *live) over(tokens int) error {
+	return l.do(begin, 0, func() error {
+		l.worker.e.kept.rest(l)
+		l.tokens = l.tokens[:0]
+		return l.worker.e.place(l, nil, tokens)
+	})
+}
+
 // took notes what a run has done. The device's copy of the logits is the next run's, which may be another job's.
 func (l *live) took(logits []float32, ids ...int32) {
 	l.logits = append(l.logits[:0], logits...)

@@ -23,18 +23,23 @@ func (e *Engine) Measure(ctx context.Context, prompt []int32, intervals int) (m 
 	if intervals < 1 || len(prompt)+intervals > e.info.ContextTokens {
 		return m, fmt.Errorf("measure: got %d tokens and %d intervals, want at least 1 of each and %d together at most", len(prompt), intervals, e.info.ContextTokens)
 	}
-	err = e.study(ctx, prompt, func(j *job, seq *qwen36.Sequence) error {
-		if _, err := e.timed(j, seq, prompt, min(2, intervals)); err != nil {
+	err = e.study(ctx, prompt, func(l *live) error {
+		if err := l.over(len(prompt) + intervals); err != nil {
 			return err
 		}
-		seq.Reset()
-		m, err = e.timed(j, seq, prompt, intervals)
+		if _, err := e.timed(l, prompt, min(2, intervals)); err != nil {
+			return err
+		}
+		if err := l.over(len(prompt) + intervals); err != nil {
+			return err
+		}
+		m, err = e.timed(l, prompt, intervals)
 		return err
 	})
 	return m, err
 }
 
-func (e *Engine) timed(j *job, seq *qwen36.Sequence, prompt []int32, intervals int) (m Measurement, err error) {
+func (e *Engine) timed(l *live, prompt []int32, intervals int) (m Measurement, err error) {
 	sampler, err := sample.New(sample.Params{}, e.info.VocabSize, prompt)
 	if err != nil {
 		return m, err
@@ -43,17 +48,17 @@ func (e *Engine) timed(j *job, seq *qwen36.Sequence, prompt []int32, intervals i
 	var logits []float32
 	last := time.Now()
 	for pos := 0; pos < len(prompt); pos += e.chunk {
-		if err := e.cancelled(j); err != nil {
+		if err := e.cancelled(l.job); err != nil {
 			return m, err
 		}
 		part := prompt[pos:min(pos+e.chunk, len(prompt))]
-		if logits, err = seq.Chunk(part, qwen36.LastLogits); err != nil {
+		if logits, err = l.chunk(part, qwen36.LastLogits, false); err != nil {
 			return m, err
 		}
 		e.queue.count(len(part))
 	}
 	for {
-		choice, err := sampler.NextAmong(logits, nil, seq.Pos(), -1)
+		choice, err := sampler.NextAmong(logits, nil, len(l.tokens), -1)
 		if err != nil {
 			return m, damaged(logits[:e.info.VocabSize], err)
 		}
@@ -69,10 +74,10 @@ func (e *Engine) timed(j *job, seq *qwen36.Sequence, prompt []int32, intervals i
 		if len(m.Intervals) == intervals {
 			return m, nil
 		}
-		if err := e.cancelled(j); err != nil {
+		if err := e.cancelled(l.job); err != nil {
 			return m, err
 		}
-		if logits, err = seq.Token(choice.ID); err != nil {
+		if logits, err = l.token(choice.ID); err != nil {
 			return m, err
 		}
 		e.queue.decoded(1)
