@@ -55,7 +55,7 @@ func (e *AddressError) Error() string {
 	var beyond *server.BeyondLoopbackError
 	if !errors.As(e.Err, &beyond) {
 		if e.Holder != "" {
-			return e.Holder + " has the port: " + e.Err.Error()
+			return "the port is held by " + e.Holder + ": " + e.Err.Error()
 		}
 		return e.Err.Error()
 	}

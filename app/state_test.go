@@ -78,7 +78,7 @@ func TestLife(t *testing.T) {
 		{JobEnded{errors.New("no source")}, Running, "Stop (Running · 127.0.0.1:11535) (up to 48K tokens on this machine now)"},
 		{Rested{}, Running, "Stop (Resting · 127.0.0.1:11535) (up to 64K tokens on this machine now)"},
 		{Halted{}, Stopped, "Start (Ready) (up to 64K tokens on this machine now)"},
-		{Failure{taken}, Failed, "Serve at 127.0.0.1:11536 (Failed: ollama has the port: address 127.0.0.1:11535 is in use, 127.0.0.1:11536 is free) (up to 64K tokens on this machine now) Try again"},
+		{Failure{taken}, Failed, "Serve at 127.0.0.1:11536 (Failed: the port is held by ollama: address 127.0.0.1:11535 is in use, 127.0.0.1:11536 is free) (up to 64K tokens on this machine now) Try again"},
 	}
 	s := State{}
 	for i, step := range steps {

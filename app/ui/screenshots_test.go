@@ -73,7 +73,7 @@ func scenes() []scene {
 	found := stateOf(app.NeedModel)
 	found.Found = []app.Copy{{Tool: "LM Studio", Dir: "/Users/ada/.lmstudio/models/qwen3.6-35b-a3b", Bytes: gb(20.42)}}
 	failed := stateOf(app.Stopped)
-	failed.Phase, failed.Failure, failed.NextAddress, failed.Holder = app.Failed, "ollama (process 812) has the port: address 127.0.0.1:11535 is in use, 127.0.0.1:11536 is free", "127.0.0.1:11536", "ollama (process 812)"
+	failed.Phase, failed.Failure, failed.NextAddress, failed.Holder = app.Failed, "the port is held by ollama (process 812): address 127.0.0.1:11535 is in use, 127.0.0.1:11536 is free", "127.0.0.1:11536", "ollama (process 812)"
 	small := stateOf(app.Stopped)
 	small.Model, small.Disk = app.DemoModel, app.DiskState{}
 	small.Machine = app.MachineFacts{System: "macOS 15.6, arm64", Processor: "Apple M2", Memory: "16.0 GB, of which 9.4 GB are available"}
