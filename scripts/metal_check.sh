@@ -22,6 +22,7 @@ trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$tmp"' EXI
 tests() {
   local status=0
   go test -count 1 -timeout 30m -v "$@" >"$tmp/log" 2>&1 || status=$?
+  if grep 'no tests to run' "$tmp/log"; then status=1; fi # a test that was renamed must not vanish from here
   grep -E '^(---|    ---|ok|FAIL|panic)|_test.go:' "$tmp/log" | grep -v -- '--- PASS' || true
   return "$status"
 }

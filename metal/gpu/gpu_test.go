@@ -39,6 +39,11 @@ kernel void copy_scaled(const device float* x [[buffer(0)]], device float* y [[b
                         uint i [[thread_position_in_grid]]) {
   if (int(i) < p.n) y[i] = x[i] * float(negative ? -factor : factor);
 }
+// y = x + z; its result is where the parameters of the others are.
+kernel void copy_both(const device float* x [[buffer(0)]], const device float* z [[buffer(1)]], device float* y [[buffer(2)]],
+                      constant copy_params& p [[buffer(3)]], uint i [[thread_position_in_grid]]) {
+  if (int(i) < p.n) y[i] = x[i] + z[i];
+}
 // y = sum of a threadgroup's x, through dynamic memory.
 kernel void copy_summed(const device float* x [[buffer(0)]], device float* y [[buffer(1)]], constant copy_params& p [[buffer(2)]],
                         threadgroup float* shared [[threadgroup(0)]], uint i [[thread_position_in_grid]], uint lane [[thread_position_in_threadgroup]],
@@ -179,6 +184,50 @@ func TestFunctionConstants(t *testing.T) {
 	d.SetKernel(k)
 	_, err := d.Compile(metal.Program{Label: "p", Levels: [][]metal.Dispatch{{dispatch("copy_scaled", x, y)}}})
 	expect(t, err, "constant 0: got a int, want bool or int32")
+}
+
+// A slice begins anywhere in its buffer, and the same buffer again from elsewhere is another argument.
+func TestOffsets(t *testing.T) {
+	d := open(t, gputest.Options{})
+	x, y := newBuffer(t, d, "x", 100), newBuffer(t, d, "y", 100)
+	clear(y.F32())
+	from := func(in, out int) metal.Dispatch {
+		ds := dispatch("copy_add", x, y)
+		ds.Params, ds.Items = copyParams{10}, 10
+		ds.Args = []metal.Slice{{Buffer: x, Off: int64(4 * in), Len: 40}, {Buffer: y, Off: int64(4 * out), Len: 40}}
+		return ds
+	}
+	run(t, d, compile(t, d, []metal.Dispatch{from(0, 20)}, []metal.Dispatch{from(50, 40)}))
+	for i, got := range y.F32() {
+		want := float32(0)
+		if i >= 20 && i < 30 {
+			want = float32(i - 20 + 1)
+		} else if i >= 40 && i < 50 {
+			want = float32(i - 40 + 50 + 1)
+		}
+		if got != want {
+			t.Errorf("y[%d]: got %v, want %v", i, got, want)
+		}
+	}
+}
+
+// Parameters take the place of a buffer; a later dispatch that wants the buffer there gets it.
+func TestABufferAfterParametersInItsPlace(t *testing.T) {
+	d := open(t, gputest.Options{})
+	both := copyKernel("copy_both", 64, 0)
+	both.Buffers = []kernels.Buffer{both.Buffers[0], {Name: "z", DType: kernels.F32, Access: kernels.Read, Shape: "[N]"}, both.Buffers[1]}
+	d.SetKernel(both)
+	x, y, w := newBuffer(t, d, "x", 100), newBuffer(t, d, "y", 100), newBuffer(t, d, "w", 100)
+	ds := dispatch("copy_both", x, y)
+	ds.Args = []metal.Slice{ds.Args[0], ds.Args[0], ds.Args[1]}
+	again := ds
+	again.Args = []metal.Slice{{Buffer: w, Len: 400}, ds.Args[0], ds.Args[2]}
+	run(t, d, compile(t, d, []metal.Dispatch{ds}, []metal.Dispatch{dispatch("copy_add", x, w)}, []metal.Dispatch{again}))
+	for i, got := range y.F32() {
+		if want := float32(2*i + 1); got != want {
+			t.Fatalf("y[%d]: got %v, want %v", i, got, want)
+		}
+	}
 }
 
 func TestDynamicThreadgroupMemory(t *testing.T) {

@@ -38,22 +38,59 @@ const (
 	CompilerVariable = "POND_STANDIN_CXX"
 )
 
-// cacheDir makes the folder for what is compiled.
+// cacheDir makes the folder for what is compiled. Where the user's cache folder is not to be had (no HOME, or a disk that takes no writes) it is one of
+// this user's in the folder for temporary files; a folder that was asked for is used or an error.
 func cacheDir(dir string) (string, error) {
 	if dir == "" {
 		dir = os.Getenv(CacheVariable)
 	}
-	if dir == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
+	if dir != "" {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return "", fmt.Errorf("stand-in: cache folder: %w", err)
 		}
-		dir = filepath.Join(base, "pond", "standin")
+		return dir, nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("stand-in: cache folder: %w", err)
+	base, err := os.UserCacheDir()
+	if err == nil {
+		dir = filepath.Join(base, "pond", "standin")
+		if err = os.MkdirAll(dir, 0o755); err == nil {
+			err = writable(dir)
+		}
+	}
+	if err == nil {
+		return dir, nil
+	}
+	dir = filepath.Join(os.TempDir(), fmt.Sprintf("pond-standin-%d", os.Getuid()))
+	if other := own(dir); other != nil {
+		return "", fmt.Errorf("stand-in: cache folder: %w; %w; want a folder that can be written in %s", err, other, CacheVariable)
 	}
 	return dir, nil
+}
+
+// writable says why no file can be made in dir.
+func writable(dir string) error {
+	f, err := os.CreateTemp(dir, "probe-")
+	if err != nil {
+		return err
+	}
+	f.Close()
+	return os.Remove(f.Name())
+}
+
+// own makes dir for this user alone. What lies there is loaded as code: a folder that somebody else made or may write to is refused.
+func own(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || info.Mode().Perm()&0o022 != 0 || !ok || int(stat.Uid) != os.Getuid() {
+		return fmt.Errorf("%s: got %v, want a folder of this user that nobody else can write to", dir, info.Mode())
+	}
+	return writable(dir)
 }
 
 // findCompiler returns the C++ compiler: clang 19, which kernels build fastest with, or g++.

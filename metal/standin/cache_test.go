@@ -118,3 +118,32 @@ func TestCompileOptions(t *testing.T) {
 		y.Free()
 	}
 }
+
+// TestCacheFolder: without a home, or with one that takes no writes, what is compiled goes into a folder that only this user can write to.
+func TestCacheFolder(t *testing.T) {
+	for _, home := range []string{"", "/proc/no-such-home"} {
+		tmp := t.TempDir()
+		for name, value := range map[string]string{"HOME": home, "XDG_CACHE_HOME": "", "TMPDIR": tmp, CacheVariable: ""} {
+			t.Setenv(name, value)
+		}
+		for range 2 { // made, then found
+			dir, err := cacheDir("")
+			if err != nil {
+				t.Fatalf("home %q: %v", home, err)
+			}
+			if info, err := os.Stat(dir); err != nil || filepath.Dir(dir) != tmp || info.Mode().Perm() != 0o700 {
+				t.Errorf("home %q: got %s %v (%v), want a folder of this user alone in %s", home, dir, info.Mode(), err, tmp)
+			}
+		}
+		dir, _ := cacheDir("")
+		if err := os.Chmod(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := cacheDir(""); err == nil || !strings.Contains(err.Error(), CacheVariable) {
+			t.Errorf("home %q: got %s (%v), want a refusal of a folder that others can write to", home, got, err)
+		}
+	}
+	if got, err := cacheDir("/proc/no-such-folder"); err == nil {
+		t.Errorf("got %s for a folder that cannot be made, want an error: it was asked for", got)
+	}
+}

@@ -365,6 +365,30 @@ func TestResidency(t *testing.T) {
 	m.send(set, "release")
 }
 
+// An encoder that names what it uses, as systems without residency sets need it for buffers that are reached through others, names all of it.
+func TestNamedResources(t *testing.T) {
+	m := open(t, Options{MacOS: 14})
+	fill := m.pipeline(m.kernels(), "fill")
+	y, other := m.buffer("y", 64), m.buffer("other", 64)
+	const read, write = 1, 2
+	run := func(named uintptr, usage uintptr) {
+		m.pool(func() {
+			c := m.send(m.queue, "commandBuffer")
+			e := m.encoder(c)
+			m.send(e, "useResource:usage:", named, usage)
+			m.fill(e, fill, y, 64)
+			m.send(e, "endEncoding")
+			m.run(c)
+		})
+	}
+	run(y, write)
+	m.clean()
+	run(y, read)
+	m.want("residency", "buffer y is named by useResource: of encoder as read, and a kernel may write it")
+	run(other, read)
+	m.want("residency", "buffer y is used by encoder, which names others by useResource: and not this one")
+}
+
 // Untracked buffers are ordered by nothing between passes but what the program says.
 func TestMissingFence(t *testing.T) {
 	m := open(t, Options{})

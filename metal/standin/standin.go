@@ -94,6 +94,9 @@ func loadSymbols(path string) (s symbols, err error) {
 // Open builds the library where it is not built yet, loads it and begins a session. The error is ErrNoCompiler where this machine has no C++ compiler
 // that could build it, and ErrUnsupported on systems other than Linux.
 func Open(o Options) (*Library, error) {
+	if err := Available(); err != nil {
+		return nil, err
+	}
 	dir, err := cacheDir(o.CacheDir)
 	if err != nil {
 		return nil, err

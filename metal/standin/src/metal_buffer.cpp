@@ -168,24 +168,30 @@ uint64_t set_allocatedSize(In<ResidencySet> self, SEL) {
 
 }  // namespace
 
-// Stricter than a Mac, where a buffer that is bound directly is resident by that: once a program keeps residency sets, each buffer must be in one.
+// Stricter than a Mac, where a buffer that is bound directly is resident by that: once a program keeps residency sets, each buffer must be in one; where it
+// keeps none, an encoder that names buffers by useResource: must name all, and those that its kernels may write as written.
 void checkResident(CommandBuffer& c) {
   std::vector<Held<ResidencySet>> sets = c.residency;
   {
     std::lock_guard g(c.queue->mu);
     sets.insert(sets.end(), c.queue->residency.begin(), c.queue->residency.end());
   }
-  if (sets.empty()) return;
   for (Step& s : c.steps) {
     if (!s.pass) continue;
+    if (sets.empty() && s.pass->madeResident.empty()) continue;
     for (auto& [b, write] : s.pass->uses) {
-      bool in = s.pass->madeResident.contains(b->self), waiting = false;
+      auto named = s.pass->madeResident.find(b->self);
+      bool in = named != s.pass->madeResident.end(), waiting = false;
+      const std::string name = b->label.empty() ? describe(b->self) : b->label;
+      constexpr NSUInteger writes = 2;
+      if (in && write && !(named->second & writes)) misuse("residency", "buffer %s is named by useResource: of %s as read, and a kernel may write it", name.c_str(), s.pass->label.c_str());
       for (auto& r : sets) {
         std::lock_guard g(r->mu);
         in = in || r->committed.contains(b->self);
         waiting = waiting || r->pending.contains(b->self);
       }
-      if (!in) misuse("residency", "buffer %s is used by %s and is in no residency set%s", b->label.empty() ? describe(b->self).c_str() : b->label.c_str(), s.pass->label.c_str(), waiting ? " (it was added, but the set not committed)" : "");
+      if (!in && sets.empty()) misuse("residency", "buffer %s is used by %s, which names others by useResource: and not this one", name.c_str(), s.pass->label.c_str());
+      else if (!in) misuse("residency", "buffer %s is used by %s and is in no residency set%s", name.c_str(), s.pass->label.c_str(), waiting ? " (it was added, but the set not committed)" : "");
     }
   }
 }

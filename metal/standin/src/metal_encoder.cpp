@@ -252,7 +252,7 @@ void useResources(In<Encoder> e, SEL, Object* const* r, NSUInteger n, NSUInteger
   if (!open(e) || !resources(r, n)) return;
   if (usage == 0 || usage > 7) misuse("argument-type", "got resource usage %llu, want read (1), write (2) or both", ull(usage));
   for (NSUInteger i = 0; i < n; i++) {
-    e->pass->madeResident.insert(r[i]);
+    e->pass->madeResident[r[i]] |= usage;
     remember(e, r[i]);
   }
 }

@@ -253,7 +253,7 @@ struct Pass {
   std::vector<std::vector<Dispatch>> levels;
   std::deque<std::string> inlined;  // what setBytes copied
   std::map<Buffer*, bool> uses;     // and whether one of them writes
-  std::set<Object*> madeResident;   // by useResource:
+  std::map<Object*, NSUInteger> madeResident;  // by useResource:, and the usage that was named
   std::vector<Held<Fence>> waits, updates;
   std::vector<std::pair<Held<CounterSampleBuffer>, std::pair<NSUInteger, NSUInteger>>> samples;
   int state = 0;                    // MTLCommandEncoderErrorState: 0 unknown, 1 completed, 2 affected, 3 pending, 4 faulted

@@ -49,13 +49,14 @@ static void run(Worker* w, Dispatch* d) {
   w->counts.simdOps += w->c.matrixOps;
 }
 
-// Threads that wait for dispatches, so that one costs a wake-up and no thread. They live as long as the process.
+// Threads that wait for dispatches, so that one costs a wake-up and no thread. They live as long as the process. A dispatch waits for those that have
+// joined it and for no other: on a busy machine the caller has often done everything before a helper is given a processor.
 struct Pool {
   std::mutex mu; // protects all below
   std::condition_variable wake, finished;
   Dispatch* d = nullptr;
   uint64_t number = 0;
-  uint32_t running = 0;
+  uint32_t joined = 0; // helpers at work on d
   std::deque<Worker*> workers; // [0] belongs to the caller
   void loop(size_t id) {
     uint64_t seen = 0;
@@ -65,10 +66,11 @@ struct Pool {
       seen = number;
       Dispatch* mine = d;
       if (!mine || id >= mine->options.workers) continue;
+      joined++;
       lock.unlock();
       msl::run(workers[id], mine);
       lock.lock();
-      if (--running == 0) finished.notify_one();
+      if (--joined == 0) finished.notify_one();
     }
   }
   void run(Dispatch* dispatch) {
@@ -79,18 +81,18 @@ struct Pool {
         workers.push_back(newWorker());
         if (const size_t id = workers.size() - 1) std::thread([this, id] { loop(id); }).detach();
       }
+      for (uint32_t i = 0; i < n; i++) workers[i]->counts = {}; // of one that comes too late, too
       if (n > 1) {
         d = dispatch;
         number++;
-        running = n - 1;
         wake.notify_all();
       }
     }
     msl::run(workers[0], dispatch);
     if (n > 1) {
       std::unique_lock<std::mutex> lock(mu);
-      finished.wait(lock, [&] { return running == 0; });
       d = nullptr;
+      finished.wait(lock, [&] { return joined == 0; });
     }
   }
 };
