@@ -169,7 +169,7 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	plans := qwen36.Options{Ablate: o.Ablate}
+	plans := planOptions(o.Executor, o.Ablate)
 	if e.dev, err = openDevice(o.Executor, o.Threads, plans); err != nil {
 		return nil, err
 	}

@@ -51,6 +51,12 @@ func (x Executor) hostMode() (m host.Mode, ok bool) {
 	return "", false
 }
 
+// planOptions are those of the plans that an executor runs: a GPU's cache is bf16.
+func planOptions(x Executor, off *ablate.Set) qwen36.Options {
+	gpu := chosen(x) == Metal || chosen(x) == Standin
+	return qwen36.Options{Ablate: off, HalfKV: gpu && !off.Off(ablate.HalfKV)}
+}
+
 // gpuOptions are what the plans' options mean for a GPU.
 func gpuOptions(o qwen36.Options) gpu.Options {
 	return gpu.Options{Serial: o.Ablate.Off(ablate.ConcurrentEncoding), Tuning: o.Tuning()}

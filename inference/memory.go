@@ -46,7 +46,7 @@ func FullNeed(x Executor) (memgate.Need, error) {
 	if err != nil {
 		return memgate.Need{}, err
 	}
-	return shapeNeed(shape, placementOf(x), Options{})
+	return shapeNeed(shape, placementOf(x), Options{Executor: x})
 }
 
 // conversationBytes is what the gate counted for conversations: the ceiling of all that work and are kept.
@@ -67,11 +67,12 @@ func shapeNeed(s qwen36.Shape, placement memgate.Placement, o Options) (memgate.
 	if chunk <= 0 {
 		chunk = o.Executor.Chunk()
 	}
-	prefill, err := qwen36.Prefill(s, s.MaxContext, min(chunk, s.MaxContext), qwen36.LastLogits)
+	plans := planOptions(o.Executor, o.Ablate)
+	prefill, err := plans.Prefill(s, s.MaxContext, min(chunk, s.MaxContext), qwen36.LastLogits)
 	if err != nil {
 		return memgate.Need{}, err
 	}
-	decode, err := qwen36.Decode(s, s.MaxContext, s.MaxContext)
+	decode, err := plans.Decode(s, s.MaxContext, s.MaxContext)
 	if err != nil {
 		return memgate.Need{}, err
 	}
@@ -86,7 +87,7 @@ func shapeNeed(s qwen36.Shape, placement memgate.Placement, o Options) (memgate.
 			n.Weights += uint64(b.LenBytes)
 		}
 	}
-	for _, b := range s.StateBuffers(1) {
+	for _, b := range plans.StateBuffers(s, 1) {
 		if b.RowBytes > 0 {
 			n.KVBytesPerToken += uint64(b.RowBytes)
 		} else {

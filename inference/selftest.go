@@ -44,7 +44,7 @@ const selfTestTokens = 2
 // made-up model with the head sizes of the full one. An error says that the device could not be tried at all.
 func SelfTest(ctx context.Context, x Executor) (SelfTestReport, error) {
 	var report SelfTestReport
-	device, err := openDevice(x, 0, qwen36.Options{})
+	device, err := openDevice(x, 0, planOptions(x, nil))
 	if err != nil {
 		return report, err
 	}
@@ -58,7 +58,7 @@ func SelfTest(ctx context.Context, x Executor) (SelfTestReport, error) {
 	dev := crosscheck.New(host.Open(host.Exact, 0), device, tolerance)
 	defer dev.Close()
 	report.Device = device.Name()
-	err = runSelfTest(ctx, dev)
+	err = runSelfTest(ctx, dev, planOptions(x, nil))
 	for _, r := range dev.Results() {
 		report.Kernels = append(report.Kernels, KernelResult{Kernel: r.Kernel, Dispatches: r.Dispatches, Failure: r.Failure})
 	}
@@ -68,7 +68,7 @@ func SelfTest(ctx context.Context, x Executor) (SelfTestReport, error) {
 	return report, err
 }
 
-func runSelfTest(ctx context.Context, dev *crosscheck.Device) error {
+func runSelfTest(ctx context.Context, dev *crosscheck.Device, plans qwen36.Options) error {
 	m, err := tinymodel.Generate(tinymodel.KernelTrue)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func runSelfTest(ctx context.Context, dev *crosscheck.Device) error {
 	if _, err := qwen36.LoadWeights(ckpt, shape, quant); err != nil {
 		return err
 	}
-	model, err := qwen36.NewModel(dev, ckpt, shape, 512)
+	model, err := plans.NewModel(dev, ckpt, shape, 512)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,8 @@ func selfTestMatches(t *testing.T, x Executor) {
 			t.Logf("%s is not used", k.Kernel)
 		}
 	}
-	if used < len(r.Kernels)-2 {
-		t.Errorf("got %d kernels tried, want nearly all of %d", used, len(r.Kernels))
+	const otherCache = 3 // attention over a cache of the type that the executor does not keep
+	if used < len(r.Kernels)-otherCache {
+		t.Errorf("got %d kernels tried, want all but %d of %d", used, otherCache, len(r.Kernels))
 	}
 }

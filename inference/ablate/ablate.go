@@ -24,6 +24,7 @@ const (
 	FusedGDN           Switch = "fused-gdn"
 	FusedNorm          Switch = "fused-norm"
 	GQAPacking         Switch = "gqa-packing"
+	HalfKV             Switch = "half-kv"
 	TileHeight         Switch = "tile-height"
 	WideSets           Switch = "wide-sets"
 )
@@ -47,6 +48,7 @@ func Table() []Entry {
 		{FusedGDN, "decode: convolution, gates and state in one kernel, the gated norm in the output product", "as in a chunk of one token: convolution, window, scan, gated norm, product", false},
 		{FusedNorm, "decode: RMSNorm in the prologue of the mixers' input products", "a norm of its own before them", false},
 		{GQAPacking, "decode: all query heads of a KV head share each key's read once there are blocks enough to fill a GPU", "a query head a threadgroup, the second reader finds the rows in the cache", true},
+		{HalfKV, "a GPU keeps keys and values as bf16", "as float32, twice the bytes of a context", false},
 		{TileHeight, "prefill: tiles of 8 to 64 rows, by the rows there are, in the experts by those that each received", "64 rows always", true},
 		{WideSets, "decode: up to 32 rows of a matrix share the input vector in registers", "eight", true},
 	}

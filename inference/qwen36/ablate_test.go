@@ -65,11 +65,11 @@ func TestSwitchesChangeNoBitOfTheHost(t *testing.T) {
 	}
 }
 
-// switchTolerance is how far logits may be from those of the fused kernels on a GPU, in parts of their root mean square.
-const switchTolerance = 1e-4
-
 // TestGPUSwitchesAgree: on the GPU too, within the rounding of another order of sums, or to the last bit where the table says so.
 func TestGPUSwitchesAgree(t *testing.T) {
+	// How far logits may be from those as shipped, in parts of their root mean square. A product in another order of sums, in front of a key
+	// that is rounded to bf16, may round it the other way.
+	tolerances := map[ablate.Switch]float64{ablate.FusedAttention: 1e-3, ablate.FusedExperts: 1e-3, ablate.FusedGDN: 1e-3, ablate.FusedNorm: 1e-3, ablate.HalfKV: 2e-2}
 	c, _, s := goldenModel(t, tinymodel.Tiny)
 	ids := sampleIDs(320, 43)
 	run := func(m *Model) (out []float32) {
@@ -81,14 +81,20 @@ func TestGPUSwitchesAgree(t *testing.T) {
 		return out
 	}
 	var want []float32
-	t.Run("as shipped", func(t *testing.T) { want = run(gpuModel(t, c, s, 300, gputest.Options{})) })
+	t.Run("as shipped", func(t *testing.T) {
+		m, err := Options{HalfKV: true}.NewModel(gputest.Open(t, gputest.Options{}), c, s, 300)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = run(m)
+	})
 	for _, e := range ablate.Table() {
 		t.Run(string(e.Switch), func(t *testing.T) {
 			set, err := ablate.Parse(string(e.Switch))
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := Options{Ablate: set}
+			o := Options{Ablate: set, HalfKV: !set.Off(ablate.HalfKV)}
 			dev := gputest.Open(t, gputest.Options{GPU: gpu.Options{Serial: set.Off(ablate.ConcurrentEncoding), Tuning: o.Tuning()}})
 			m, err := o.NewModel(dev, c, s, 300)
 			if err != nil {
@@ -99,8 +105,8 @@ func TestGPUSwitchesAgree(t *testing.T) {
 				if d := differ(got, want); d != "" {
 					t.Error(d)
 				}
-			} else if d := apart(got, want); d > switchTolerance {
-				t.Errorf("got a difference of %.2g of the root mean square, want at most %g", d, switchTolerance)
+			} else if d, most := apart(got, want), tolerances[e.Switch]; d > most {
+				t.Errorf("got a difference of %.2g of the root mean square, want at most %g", d, most)
 			}
 			if acted := set.Acted(); !slices.Equal(acted, []ablate.Switch{e.Switch}) {
 				t.Errorf("got %v that acted, want %s", acted, e.Switch)

@@ -45,10 +45,10 @@ func (e *emitter) attentionDecode(layer int, name string, blocks int) {
 	}
 	acc := e.scratch("attn.acc", e.s.Heads*blocks*e.s.HeadDim)
 	stats := e.scratch("attn.stats", e.s.Heads*blocks*2)
-	rows := int64(min(blocks*kernels.AttnBlock, e.context)*e.s.KVWidth()) * plan.F32.Bytes()
+	rows := int64(min(blocks*kernels.AttnBlock, e.context)*e.s.KVWidth()) * e.cacheBytes()
 	args := ranges(b.qkv, b.qNorm, b.kNorm, e.rope(), e.step(), b.keys, b.values, acc, stats)
 	args[5].touched, args[6].touched = rows/2, rows/2 // declared read-write; the rows are read once and one row is written
-	e.dispatch(name+".attend", kernels.AttnDecode(), b.params, b.params.DecodeItems(), args)
+	e.dispatch(name+".attend", kernels.AttnDecode(e.cacheType()), b.params, b.params.DecodeItems(), args)
 	e.dispatch(name+".combine", kernels.AttnCombine(), b.params, e.s.Heads, ranges(acc, stats, b.qkv, e.step(), b.o))
 	e.dispatch(name+".out", kernels.Q4GemvAdd(), e.product(1, b.out), e.s.Hidden, ranges(b.o, x), b.out)
 }
@@ -63,12 +63,12 @@ func (e *emitter) attentionPrefill(layer int, name string) {
 // attentionUnfused appends what follows the input projections, for any number of tokens.
 func (e *emitter) attentionUnfused(b attentionBlock, name string) {
 	q := e.scratch("attn.q", e.tokens*e.s.QWidth())
-	row := int64(e.tokens*e.s.KVWidth()) * plan.F32.Bytes()
+	row := int64(e.tokens*e.s.KVWidth()) * e.cacheBytes()
 	args := ranges(b.qkv, b.qNorm, b.kNorm, e.rope(), e.step(), q, b.keys, b.values)
 	args[6].touched, args[7].touched = row, row
-	e.dispatch(name+".prep", kernels.AttnPrep(), b.params, e.tokens, args)
+	e.dispatch(name+".prep", kernels.AttnPrep(e.cacheType()), b.params, e.tokens, args)
 	args = ranges(q, b.keys, b.values, b.qkv, e.step(), b.o)
 	args[1].touched, args[2].touched = row, row
-	e.dispatch(name+".attend", kernels.AttnPrefill(), b.params, b.params.PrefillItems(), args)
+	e.dispatch(name+".attend", kernels.AttnPrefill(e.cacheType()), b.params, b.params.PrefillItems(), args)
 	e.dispatch(name+".out", kernels.Q4GemmAdd(), e.product(e.tokens, b.out), e.s.Hidden, ranges(b.o, e.stream()), b.out)
 }

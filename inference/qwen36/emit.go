@@ -21,11 +21,11 @@ const (
 func StateName(kind string, layer int) string { return fmt.Sprintf("%s.%d", kind, layer) }
 
 // StateBuffers lists what one sequence of up to context tokens carries, in layer order. The window is a ring of ConvTaps rows.
-func (s Shape) StateBuffers(context int) []cache.Spec {
+func (o Options) StateBuffers(s Shape, context int) []cache.Spec {
 	var out []cache.Spec
 	for i := range s.Layers {
 		if s.Attention(i) {
-			row := int64(s.KVWidth()) * plan.F32.Bytes()
+			row := int64(s.KVWidth()) * o.cacheBytes()
 			for _, kind := range []string{"keys", "values"} {
 				out = append(out, cache.Spec{Name: StateName(kind, i), LenBytes: row * int64(context), RowBytes: row})
 			}
@@ -51,7 +51,7 @@ type emitter struct {
 
 func (o Options) newEmitter(name string, s Shape, tokens, context int) *emitter {
 	e := &emitter{Builder: plan.New(name), Options: o, s: s, tokens: tokens, context: context, states: map[string]cache.Spec{}}
-	for _, b := range s.StateBuffers(context) {
+	for _, b := range o.StateBuffers(s, context) {
 		e.states[b.Name] = b
 	}
 	return e
@@ -101,7 +101,11 @@ func (e *emitter) state(kind string, layer int) plan.Range {
 		e.Fail(fmt.Errorf("qwen36: internal error: no state %s in layer %d", kind, layer))
 		return plan.Range{}
 	}
-	return e.Buffer(b.Name, plan.State, plan.F32, int(b.LenBytes/plan.F32.Bytes()))
+	t := plan.F32
+	if b.RowBytes > 0 && e.HalfKV {
+		t = plan.BF16
+	}
+	return e.Buffer(b.Name, plan.State, t, int(b.LenBytes/t.Bytes()))
 }
 
 // operand is one argument: a range and, where a run moves less than all of it, how much.

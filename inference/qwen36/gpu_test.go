@@ -97,16 +97,18 @@ func checkKernels(t *testing.T, kind tinymodel.Kind, o gputest.Options, shuffle 
 	t.Helper()
 	ckpt, _, s := goldenModel(t, kind)
 	dev := crosscheck.New(host.Open(host.Exact, 2), gputest.Open(t, o), crosscheck.Tolerance)
-	m, err := NewModel(dev, ckpt, s, 300)
-	if err != nil {
-		t.Fatal(err)
+	for _, o := range []Options{{HalfKV: true}, {}} { // what a GPU runs, and with a cache of float32
+		m, err := o.NewModel(dev, ckpt, s, 300)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := newSequence(t, m)
+		q.Options.Shuffle = shuffle
+		ids := sampleIDs(s.Vocab, 44)
+		feed(t, q, ids[:37], 37) // a tile of rows and a rest
+		feed(t, q, ids[37:42], 5)
+		feed(t, q, ids[42:], 0)
 	}
-	q := newSequence(t, m)
-	q.Options.Shuffle = shuffle
-	ids := sampleIDs(s.Vocab, 44)
-	feed(t, q, ids[:37], 37) // a tile of rows and a rest
-	feed(t, q, ids[37:42], 5)
-	feed(t, q, ids[42:], 0)
 	used, worst := 0, crosscheck.Result{}
 	for _, r := range dev.Results() {
 		if r.Failure != "" {

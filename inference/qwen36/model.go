@@ -84,7 +84,7 @@ type bound struct {
 
 // NewSequence allocates the state of a sequence. Its rows grow as it does, to Context tokens at most.
 func (m *Model) NewSequence() (*Sequence, error) {
-	st, err := cache.NewState(m.dev, m.Shape.StateBuffers(m.Context))
+	st, err := cache.NewState(m.dev, m.options.StateBuffers(m.Shape, m.Context))
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package qwen36
 
 import (
 	"pond/inference/ablate"
+	"pond/inference/cache"
 	"pond/inference/checkpoint"
 	"pond/inference/plan"
 	"pond/metal"
@@ -11,6 +12,9 @@ import (
 // Options choose between plans of the same model. The zero value is the plan as shipped.
 type Options struct {
 	Ablate *ablate.Set // optimisations that are off; nil: none
+	// HalfKV keeps keys and values as bf16, not as float32: half the bytes of a context, at the rounding of those numbers. It is what a GPU
+	// runs; the host computes in float32.
+	HalfKV bool
 }
 
 // Decode is the plan of one token, see Options.Decode.
@@ -26,6 +30,26 @@ func Prefill(s Shape, context, tokens int, l Logits) (*plan.Plan, error) {
 // NewModel places the weights, see Options.NewModel.
 func NewModel(dev metal.Device, c *checkpoint.Checkpoint, s Shape, context int) (*Model, error) {
 	return Options{}.NewModel(dev, c, s, context)
+}
+
+// StateBuffers lists what one sequence carries, see Options.StateBuffers.
+func (s Shape) StateBuffers(context int) []cache.Spec {
+	return Options{}.StateBuffers(s, context)
+}
+
+// cacheType is the type of keys and values, cacheBytes the size of one number.
+func (o Options) cacheType() kernels.DType {
+	if o.HalfKV {
+		return kernels.BF16
+	}
+	return kernels.F32
+}
+
+func (o Options) cacheBytes() int64 {
+	if o.HalfKV {
+		return plan.BF16.Bytes()
+	}
+	return plan.F32.Bytes()
 }
 
 // Tuning is how a GPU is to launch the kernels.

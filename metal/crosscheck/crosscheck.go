@@ -27,6 +27,21 @@ const (
 	ToleranceInt8  = 0.2
 )
 
+// What a kernel writes as bf16 may be rounded to the neighbour, a part in 128 away, and what it computes from such a number moves with it.
+const (
+	toleranceBF16    = 1.0 / 128
+	toleranceRounded = 1e-3
+)
+
+// widened are bf16 numbers as float32.
+func widened(b []byte) []float32 {
+	out := make([]float32, len(b)/2)
+	for i := range out {
+		out[i] = math.Float32frombits(uint32(b[2*i])<<16 | uint32(b[2*i+1])<<24)
+	}
+	return out
+}
+
 // Result is what became of one kernel.
 type Result struct {
 	Kernel     string
@@ -188,6 +203,12 @@ func (d *Device) fail(x metal.Dispatch, why string) {
 func (d *Device) compare(x metal.Dispatch) {
 	r := d.result(x.Kernel)
 	r.Dispatches++
+	tolerance := d.tolerance
+	for i := range x.Args {
+		if sig, err := d.kernels[x.Kernel].Param(i, len(x.Args)); err == nil && sig.DType == kernels.BF16 && sig.Access&kernels.Write != 0 {
+			tolerance = max(tolerance, toleranceRounded)
+		}
+	}
 	for i, a := range x.Args {
 		sig, err := d.kernels[x.Kernel].Param(i, len(x.Args))
 		if err != nil || sig.Access&kernels.Write == 0 {
@@ -205,10 +226,15 @@ func (d *Device) compare(x metal.Dispatch) {
 			}
 			continue
 		}
-		worst, at := difference(d.mirrors[a.Buffer].F32()[lo:hi], a.Buffer.F32()[lo:hi], d.tolerance)
+		got, want, most := d.mirrors[a.Buffer].F32(), a.Buffer.F32(), tolerance
+		if sig.DType == kernels.BF16 {
+			got, want, most = widened(d.mirrors[a.Buffer].Bytes()), widened(a.Buffer.Bytes()), toleranceBF16
+			lo, hi = a.Off/2, (a.Off+a.Len)/2
+		}
+		worst, at := difference(got[lo:hi], want[lo:hi], most)
 		r.Worst = max(r.Worst, worst)
 		if worst > 1 {
-			d.fail(x, fmt.Sprintf("%s[%d]: got %v, want %v", sig.Name, at, d.mirrors[a.Buffer].F32()[lo+int64(at)], a.Buffer.F32()[lo+int64(at)]))
+			d.fail(x, fmt.Sprintf("%s[%d]: got %v, want %v", sig.Name, at, got[lo+int64(at)], want[lo+int64(at)]))
 		}
 	}
 }

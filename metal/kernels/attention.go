@@ -29,6 +29,47 @@ func (p AttentionParams) Value(qkv []float32, kv int) []float32 {
 	return qkv[2*p.H*p.HD+p.KVWidth()+kv*p.HD:][:p.HD]
 }
 
+// cached is a cache of keys or values as a reference sees it: floats, or bf16 bytes.
+type cached struct {
+	AttentionParams
+	f32 []float32
+	raw []byte
+}
+
+func (p AttentionParams) cached(a Arg) cached { return cached{p, a.F32, a.Raw} }
+
+// row is the key or value of one position and head, in tmp [HD] where it is not kept as floats.
+func (c cached) row(tmp []float32, pos, kv int) []float32 {
+	if c.raw == nil {
+		return c.Row(c.f32, pos, kv)
+	}
+	at := pos*c.KVWidth() + kv*c.HD
+	for i := range tmp {
+		tmp[i] = bf16(c.raw, at+i)
+	}
+	return tmp
+}
+
+// put stores a row.
+func (c cached) put(row []float32, pos, kv int) {
+	if c.raw == nil {
+		copy(c.Row(c.f32, pos, kv), row)
+		return
+	}
+	at := pos*c.KVWidth() + kv*c.HD
+	for i, v := range row {
+		putBF16(c.raw, at+i, v)
+	}
+}
+
+// cacheName is a kernel's name over a cache of that type.
+func cacheName(name string, cache DType) string {
+	if cache == BF16 {
+		return name + "_bf16"
+	}
+	return name
+}
+
 // Row is the cached key or value of one position and head; the cache is [Context, KV, HD].
 func (p AttentionParams) Row(cache []float32, pos, kv int) []float32 {
 	return cache[pos*p.KVWidth()+kv*p.HD:][:p.HD]
@@ -52,12 +93,12 @@ type partial struct {
 }
 
 // block computes one partial for one query over cached positions [k0, k1) of a KV head, keys in order.
-func (p AttentionParams) block(acc, q, keys, values, scores []float32, kv, k0, k1 int) partial {
+func (p AttentionParams) block(acc, q []float32, keys, values cached, scores, tmp []float32, kv, k0, k1 int) partial {
 	scale := float32(1 / math.Sqrt(float64(p.HD)))
 	r := partial{max: float32(math.Inf(-1))}
 	for t := k0; t < k1; t++ {
 		var s float32
-		for i, k := range p.Row(keys, t, kv) {
+		for i, k := range keys.row(tmp, t, kv) {
 			s += float32(q[i] * k)
 		}
 		s *= scale
@@ -68,7 +109,7 @@ func (p AttentionParams) block(acc, q, keys, values, scores []float32, kv, k0, k
 	for t := k0; t < k1; t++ {
 		e := exp(scores[t-k0] - r.max)
 		r.sum += e
-		for i, v := range p.Row(values, t, kv) {
+		for i, v := range values.row(tmp, t, kv) {
 			acc[i] += float32(e * v)
 		}
 	}
@@ -102,16 +143,18 @@ func (p AttentionParams) DecodeItems() int { return p.KV * p.Blocks }
 
 // AttnDecode is one token's attention up to the partials: norm and rotation of the queries of a KV head, and, by the item that owns
 // the current block, of the key, which it appends with the value to the cache; then one partial a query head. One item is one block
-// of one KV head, so the query heads that share a row read it together.
-func AttnDecode() Kernel {
-	return Kernel{Name: "attn_decode", Grid: Tuning{}.attnDecodeGrid, Constants: Tuning{}.attnDecodeConstants, Check: attnCheck,
+// of one KV head, so the query heads that share a row read it together. cache is how keys and values are kept: F32, or BF16, rounded to
+// nearest even as they are stored.
+func AttnDecode(cache DType) Kernel {
+	return Kernel{Name: cacheName("attn_decode", cache), Grid: Tuning{}.attnDecodeGrid, Constants: Tuning{}.attnDecodeConstants, Check: attnCheck,
 		Buffers: []Buffer{{"qkv", F32, Read, "[Stride]"}, {"q_norm", BF16, Read, "[HD]"}, {"k_norm", BF16, Read, "[HD]"}, {"rope", F32, Read, "[R] cos, sin"},
-			{"step", U32, Read, "[1] position"}, {"keys", F32, ReadWrite, "[Context, KV, HD]"}, {"values", F32, ReadWrite, "[Context, KV, HD]"},
+			{"step", U32, Read, "[1] position"}, {"keys", cache, ReadWrite, "[Context, KV, HD]"}, {"values", cache, ReadWrite, "[Context, KV, HD]"},
 			{"acc", F32, Write, "[H, NB, HD]"}, {"stats", F32, Write, "[H, NB, 2] max, sum"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(AttentionParams)
 			qkv, pos := a[0].F32, int(a[4].U32[0])
-			q, scores := ws.F32(p.HD), ws.F32(AttnBlock)
+			q, scores, tmp := ws.F32(p.HD), ws.F32(AttnBlock), ws.F32(p.HD)
+			keys, values := p.cached(a[5]), p.cached(a[6])
 			for i := lo; i < hi; i++ {
 				kv, b := i/p.Blocks, i%p.Blocks
 				k0, k1 := b*AttnBlock, min((b+1)*AttnBlock, pos+1)
@@ -119,13 +162,14 @@ func AttnDecode() Kernel {
 					continue
 				}
 				if k1 == pos+1 {
-					p.normRope(p.Row(a[5].F32, pos, kv), p.Key(qkv, kv), a[2].Raw, a[3].F32)
-					copy(p.Row(a[6].F32, pos, kv), p.Value(qkv, kv))
+					p.normRope(q, p.Key(qkv, kv), a[2].Raw, a[3].F32)
+					keys.put(q, pos, kv)
+					values.put(p.Value(qkv, kv), pos, kv)
 				}
 				for h := kv * p.HeadsPerKV(); h < (kv+1)*p.HeadsPerKV(); h++ {
 					p.normRope(q, p.Query(qkv, h), a[1].Raw, a[3].F32)
 					slot := h*p.Blocks + b
-					r := p.block(a[7].F32[slot*p.HD:(slot+1)*p.HD], q, a[5].F32, a[6].F32, scores, kv, k0, k1)
+					r := p.block(a[7].F32[slot*p.HD:(slot+1)*p.HD], q, keys, values, scores, tmp, kv, k0, k1)
 					a[8].F32[2*slot], a[8].F32[2*slot+1] = r.max, r.sum
 				}
 			}
@@ -153,21 +197,23 @@ func AttnCombine() Kernel {
 }
 
 // AttnPrep normalises and rotates the queries and keys of a chunk and appends keys and values to the cache; one item is one token.
-func AttnPrep() Kernel {
-	return Kernel{Name: "attn_prep", Grid: attnPrepGrid, Constants: attnPrepConstants, Check: attnCheck,
+func AttnPrep(cache DType) Kernel {
+	return Kernel{Name: cacheName("attn_prep", cache), Grid: attnPrepGrid, Constants: attnPrepConstants, Check: attnCheck,
 		Buffers: []Buffer{{"qkv", F32, Read, "[M, Stride]"}, {"q_norm", BF16, Read, "[HD]"}, {"k_norm", BF16, Read, "[HD]"}, {"rope", F32, Read, "[M, R] cos, sin"},
-			{"step", U32, Read, "[1] position"}, {"q", F32, Write, "[M, H, HD]"}, {"keys", F32, ReadWrite, "[Context, KV, HD]"}, {"values", F32, ReadWrite, "[Context, KV, HD]"}},
+			{"step", U32, Read, "[1] position"}, {"q", F32, Write, "[M, H, HD]"}, {"keys", cache, ReadWrite, "[Context, KV, HD]"}, {"values", cache, ReadWrite, "[Context, KV, HD]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(AttentionParams)
-			pos := int(a[4].U32[0])
+			pos, row := int(a[4].U32[0]), ws.F32(p.HD)
+			keys, values := p.cached(a[6]), p.cached(a[7])
 			for m := lo; m < hi; m++ {
 				qkv, cs := a[0].F32[m*p.Stride():(m+1)*p.Stride()], a[3].F32[m*p.R:(m+1)*p.R]
 				for h := range p.H {
 					p.normRope(a[5].F32[(m*p.H+h)*p.HD:][:p.HD], p.Query(qkv, h), a[1].Raw, cs)
 				}
 				for kv := range p.KV {
-					p.normRope(p.Row(a[6].F32, pos+m, kv), p.Key(qkv, kv), a[2].Raw, cs)
-					copy(p.Row(a[7].F32, pos+m, kv), p.Value(qkv, kv))
+					p.normRope(row, p.Key(qkv, kv), a[2].Raw, cs)
+					keys.put(row, pos+m, kv)
+					values.put(p.Value(qkv, kv), pos+m, kv)
 				}
 			}
 		}}
@@ -178,20 +224,21 @@ func (p AttentionParams) PrefillItems() int { return p.M * p.H }
 
 // AttnPrefill is causal attention of a chunk over the cache, gated; one item is one query head of one token. Blocks are cut and merged
 // as in decode, so both give the same bits.
-func AttnPrefill() Kernel {
-	return Kernel{Name: "attn_prefill", Grid: attnPrefillGrid, Constants: attnPrefillConstants, Check: attnCheck,
-		Buffers: []Buffer{{"q", F32, Read, "[M, H, HD]"}, {"keys", F32, Read, "[Context, KV, HD]"}, {"values", F32, Read, "[Context, KV, HD]"},
+func AttnPrefill(cache DType) Kernel {
+	return Kernel{Name: cacheName("attn_prefill", cache), Grid: attnPrefillGrid, Constants: attnPrefillConstants, Check: attnCheck,
+		Buffers: []Buffer{{"q", F32, Read, "[M, H, HD]"}, {"keys", cache, Read, "[Context, KV, HD]"}, {"values", cache, Read, "[Context, KV, HD]"},
 			{"qkv", F32, Read, "[M, Stride]"}, {"step", U32, Read, "[1] position"}, {"o", F32, Write, "[M, H, HD]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(AttentionParams)
 			pos := int(a[4].U32[0])
 			most := blocksOf(pos + p.M)
-			acc, stats, scores := ws.F32(most*p.HD), ws.F32(2*most), ws.F32(AttnBlock)
+			acc, stats, scores, tmp := ws.F32(most*p.HD), ws.F32(2*most), ws.F32(AttnBlock), ws.F32(p.HD)
+			cachedKeys, cachedValues := p.cached(a[1]), p.cached(a[2])
 			for i := lo; i < hi; i++ {
 				m, h := i/p.H, i%p.H
 				q, keys := a[0].F32[i*p.HD:(i+1)*p.HD], pos+m+1
 				for b := range blocksOf(keys) {
-					r := p.block(acc[b*p.HD:(b+1)*p.HD], q, a[1].F32, a[2].F32, scores, h/p.HeadsPerKV(), b*AttnBlock, min((b+1)*AttnBlock, keys))
+					r := p.block(acc[b*p.HD:(b+1)*p.HD], q, cachedKeys, cachedValues, scores, tmp, h/p.HeadsPerKV(), b*AttnBlock, min((b+1)*AttnBlock, keys))
 					stats[2*b], stats[2*b+1] = r.max, r.sum
 				}
 				p.merge(a[5].F32[i*p.HD:(i+1)*p.HD], blocksOf(keys),

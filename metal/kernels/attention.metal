@@ -6,6 +6,59 @@
 constant constexpr float LOG2E = 1.44269504f;
 constant constexpr float LN2 = 0.693147181f;
 
+// Keys and values lie in the cache as T: float, or bfloat, which halves what a token reads. Every use sees the stored number, also
+// that of the token's own key and value, so that a later token finds what this one had.
+template <typename T>
+static inline float stored(float v) {
+    return float(T(v));
+}
+
+// Dim i of a lane's share of a head: as many neighbours as 16 bytes of a cached row are, where the head is wide enough.
+template <typename T>
+static inline uint head_dim(uint lane, uint i) {
+    return sizeof(T) == 2 && HEAD_LANES == 8 ? 8 * lane + i : lane_dim(lane, i, HEAD_LANES);
+}
+
+static inline void load_head(thread float* out, device const float* row, uint lane) { load_lanes(out, row, HEAD_LANES, lane); }
+
+static inline void load_head(thread float* out, device const bfloat* row, uint lane) {
+    if (HEAD_LANES == 8) {
+        const uint4 w = ((device const uint4*)row)[lane];
+        for (uint i = 0; i < 4; ++i) {
+            out[2 * i] = as_type<float>(w[i] << 16);
+            out[2 * i + 1] = as_type<float>(w[i] & 0xffff0000u);
+        }
+    } else {
+        for (uint i = 0; i < uint(HEAD_LANES); ++i) {
+            out[i] = float(row[lane_dim(lane, i, HEAD_LANES)]);
+        }
+    }
+}
+
+static inline void store_head(device float* row, thread const float* v, uint lane) { store_lanes(row, v, HEAD_LANES, lane); }
+
+static inline void store_head(device bfloat* row, thread const float* v, uint lane) {
+    for (uint i = 0; i < uint(HEAD_LANES); ++i) {
+        row[lane_dim(lane, i, HEAD_LANES)] = bfloat(v[i]);
+    }
+}
+
+// A query's share that goes with a key's.
+template <typename T>
+static inline void load_query(thread float* out, device const float* row, uint lane) {
+    if (sizeof(T) == 2 && HEAD_LANES == 8) {
+        for (uint i = 0; i < 2; ++i) {
+            const float4 v = ((device const float4*)row)[2 * lane + i];
+            out[4 * i] = v.x;
+            out[4 * i + 1] = v.y;
+            out[4 * i + 2] = v.z;
+            out[4 * i + 3] = v.w;
+        }
+    } else {
+        load_lanes(out, row, HEAD_LANES, lane);
+    }
+}
+
 // The width of a row of qkv: per query head HD of query and HD of gate, then all keys, then all values.
 static inline uint qkv_stride(constant AttentionParams& p) { return 2 * (p.H + p.KV) * p.HD; }
 
@@ -39,7 +92,8 @@ static inline float rotated(threadgroup const float* x, device const float* rope
 // Scores of n cached keys, for HEADS query heads: weights[key*HEADS + head] = q·k. The eight simdgroups take turns; a turn is eight scores,
 // of 8/HEADS keys, so that set_sum reduces them together, and a row is read once for all heads. The next turn's rows are on their
 // way while this turn's sums are exchanged. stride: floats between rows.
-static inline void block_scores(threadgroup float* weights, thread const float (&q)[8][8], device const float* keys, uint n, ulong stride, uint lane,
+template <typename T>
+static inline void block_scores(threadgroup float* weights, thread const float (&q)[8][8], device const T* keys, uint n, ulong stride, uint lane,
                                 uint sg) {
     const uint turn = 8 / HEADS, first = sg * turn;
     if (first >= n) {
@@ -47,7 +101,7 @@ static inline void block_scores(threadgroup float* weights, thread const float (
     }
     float k[8][8];
     for (uint j = 0; j < turn; ++j) {
-        load_lanes(k[j], keys + min(first + j, n - 1) * stride, HEAD_LANES, lane);
+        load_head(k[j], keys + min(first + j, n - 1) * stride, lane);
     }
     for (uint t = first; t < n; t += 8 * turn) {
         float s[8];
@@ -62,7 +116,7 @@ static inline void block_scores(threadgroup float* weights, thread const float (
         }
         if (t + 8 * turn < n) {
             for (uint j = 0; j < turn; ++j) {
-                load_lanes(k[j], keys + min(t + 8 * turn + j, n - 1) * stride, HEAD_LANES, lane);
+                load_head(k[j], keys + min(t + 8 * turn + j, n - 1) * stride, lane);
             }
         }
         const float total = set_sum(s, lane, SIMD);
@@ -75,12 +129,13 @@ static inline void block_scores(threadgroup float* weights, thread const float (
 
 // o[head] += Σ weights[key*HEADS + head]·value[key] over n keys, in order, for one dim: column is its place in the first row. Eight rows
 // are loaded before the first is used.
-static inline void block_values(thread float* o, threadgroup const float* weights, device const float* column, uint n, ulong stride) {
+template <typename T>
+static inline void block_values(thread float* o, threadgroup const float* weights, device const T* column, uint n, ulong stride) {
     uint t = 0;
     for (; t + 8 <= n; t += 8) {
         float v[8];
         for (uint j = 0; j < 8; ++j) {
-            v[j] = column[(t + j) * stride];
+            v[j] = float(column[(t + j) * stride]);
         }
         for (uint j = 0; j < 8; ++j) {
             for (uint h = 0; h < uint(HEADS); ++h) {
@@ -89,7 +144,7 @@ static inline void block_values(thread float* o, threadgroup const float* weight
         }
     }
     for (; t < n; ++t) {
-        const float v = column[t * stride];
+        const float v = float(column[t * stride]);
         for (uint h = 0; h < uint(HEADS); ++h) {
             o[h] += weights[t * HEADS + h] * v;
         }
@@ -103,11 +158,11 @@ static inline void block_values(thread float* o, threadgroup const float* weight
 // Grid: blocks, KV heads, and the query heads of a KV head by HEADS: all of them share a row's read, except while the blocks are too few
 // to fill a GPU. Threadgroup: eight simdgroups. First each takes keys in turn, a lane HD/32 dims; then a simdgroup a head
 // does the softmax over 256 scores; then a thread owns one dim of all heads and walks the values in order of key.
-[[kernel, max_total_threads_per_threadgroup(256)]] void attn_decode(device const float* qkv [[buffer(0)]], device const bfloat* q_norm [[buffer(1)]], device const bfloat* k_norm [[buffer(2)]],
-                        device const float* rope [[buffer(3)]], device const uint* step [[buffer(4)]], device float* keys [[buffer(5)]],
-                        device float* values [[buffer(6)]], device float* acc [[buffer(7)]], device float* stats [[buffer(8)]],
-                        constant AttentionParams& p [[buffer(9)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
-    const uint HD = p.HD, group = p.H / p.KV, b = tg.x, kv = tg.y, h0 = tg.z * HEADS, pos = step[0];
+template <typename T>
+static inline void attend_token(device const float* qkv, device const bfloat* q_norm, device const bfloat* k_norm, device const float* rope, uint pos,
+                                device T* keys, device T* values, device float* acc, device float* stats, constant AttentionParams& p,
+                                threadgroup float* mem, uint3 tg, uint tid, uint lane, uint sg) {
+    const uint HD = p.HD, group = p.H / p.KV, b = tg.x, kv = tg.y, h0 = tg.z * HEADS;
     const uint k0 = b * ATTN_BLOCK;
     if (k0 > pos) {
         return;
@@ -130,20 +185,20 @@ static inline void block_values(thread float* o, threadgroup const float* weight
     float q[8][8];
     for (uint h = 0; h < uint(HEADS); ++h) {
         for (uint i = 0; i < uint(HEAD_LANES); ++i) {
-            q[h][i] = scale * rotated(normed + h * HD, rope, lane_dim(lane, i, HEAD_LANES), p.R);
+            q[h][i] = scale * rotated(normed + h * HD, rope, head_dim<T>(lane, i), p.R);
         }
     }
     const ulong stride = p.KV * HD;
-    device float* block_key_rows = keys + k0 * stride + kv * HD;
-    device float* block_value_rows = values + k0 * stride + kv * HD;
-    block_scores(weights, q, block_key_rows, cached, stride, lane, sg);
+    device T* block_key_rows = keys + k0 * stride + kv * HD;
+    device T* block_value_rows = values + k0 * stride + kv * HD;
+    block_scores<T>(weights, q, block_key_rows, cached, stride, lane, sg);
     if (newest && sg == 7) {
         float s[8];
         for (uint h = 0; h < 8; ++h) {
             s[h] = 0.0f;
         }
         for (uint i = 0; i < uint(HEAD_LANES); ++i) {
-            const float k = rotated(normed + HEADS * HD, rope, lane_dim(lane, i, HEAD_LANES), p.R);
+            const float k = stored<T>(rotated(normed + HEADS * HD, rope, head_dim<T>(lane, i), p.R));
             for (uint h = 0; h < uint(HEADS); ++h) {
                 s[h] += q[h][i] * k;
             }
@@ -185,15 +240,15 @@ static inline void block_values(thread float* o, threadgroup const float* weight
         for (uint h = 0; h < uint(HEADS); ++h) {
             o[h] = 0.0f;
         }
-        block_values(o, weights, block_value_rows + tid, cached, stride);
+        block_values<T>(o, weights, block_value_rows + tid, cached, stride);
         if (newest) {
-            const float v = new_value[tid];
+            const float v = stored<T>(new_value[tid]);
             for (uint h = 0; h < uint(HEADS); ++h) {
                 o[h] += weights[cached * HEADS + h] * v;
             }
             if (tg.z == 0) {
-                block_key_rows[cached * stride + tid] = rotated(normed + HEADS * HD, rope, tid, p.R);
-                block_value_rows[cached * stride + tid] = v;
+                block_key_rows[cached * stride + tid] = T(rotated(normed + HEADS * HD, rope, tid, p.R));
+                block_value_rows[cached * stride + tid] = T(v);
             }
         }
         for (uint h = 0; h < uint(HEADS); ++h) {
@@ -202,6 +257,21 @@ static inline void block_values(thread float* o, threadgroup const float* weight
             }
         }
     }
+}
+
+[[kernel, max_total_threads_per_threadgroup(256)]] void attn_decode(device const float* qkv [[buffer(0)]], device const bfloat* q_norm [[buffer(1)]], device const bfloat* k_norm [[buffer(2)]],
+                        device const float* rope [[buffer(3)]], device const uint* step [[buffer(4)]], device float* keys [[buffer(5)]],
+                        device float* values [[buffer(6)]], device float* acc [[buffer(7)]], device float* stats [[buffer(8)]],
+                        constant AttentionParams& p [[buffer(9)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
+    attend_token<float>(qkv, q_norm, k_norm, rope, step[0], keys, values, acc, stats, p, mem, tg, tid, lane, sg);
+}
+
+// attn_decode_bf16: the same over a cache of bfloat.
+[[kernel, max_total_threads_per_threadgroup(256)]] void attn_decode_bf16(device const float* qkv [[buffer(0)]], device const bfloat* q_norm [[buffer(1)]], device const bfloat* k_norm [[buffer(2)]],
+                        device const float* rope [[buffer(3)]], device const uint* step [[buffer(4)]], device bfloat* keys [[buffer(5)]],
+                        device bfloat* values [[buffer(6)]], device float* acc [[buffer(7)]], device float* stats [[buffer(8)]],
+                        constant AttentionParams& p [[buffer(9)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
+    attend_token<bfloat>(qkv, q_norm, k_norm, rope, step[0], keys, values, acc, stats, p, mem, tg, tid, lane, sg);
 }
 
 // attn_combine: o [H, HD] = (Σ w·acc / Σ w·sum) ⊙ sigmoid(gate), w = exp(max − largest max) of each block. One threadgroup a head, four
@@ -237,32 +307,50 @@ static inline void block_values(thread float* o, threadgroup const float* weight
 
 // attn_prep: queries q [M, H, HD] and keys of a chunk normalised and rotated, keys and values appended to the cache. One simdgroup a
 // head of a token: first the H queries, then the keys, then the values. Grid: eight heads by tokens.
-[[kernel, max_total_threads_per_threadgroup(256)]] void attn_prep(device const float* qkv [[buffer(0)]], device const bfloat* q_norm [[buffer(1)]], device const bfloat* k_norm [[buffer(2)]],
-                      device const float* rope [[buffer(3)]], device const uint* step [[buffer(4)]], device float* q [[buffer(5)]],
-                      device float* keys [[buffer(6)]], device float* values [[buffer(7)]], constant AttentionParams& p [[buffer(8)]], THREAD_2D) {
-    threadgroup float normed[8 * 256];
+template <typename T>
+static inline void prepare_heads(device const float* qkv, device const bfloat* q_norm, device const bfloat* k_norm, device const float* rope, uint pos,
+                                 device float* q, device T* keys, device T* values, constant AttentionParams& p, threadgroup float* normed, uint2 tg,
+                                 uint lane, uint sg) {
     const uint HD = p.HD, H = p.H, KV = p.KV, v = tg.x * 8 + sg, m = tg.y;
     if (v >= H + 2 * KV) {
         return;
     }
     device const float* row = qkv + ulong(m) * qkv_stride(p);
     device const float* cs = rope + ulong(m) * p.R;
-    const ulong cache = (ulong(step[0]) + m) * (KV * HD);
+    const ulong cache = (ulong(pos) + m) * (KV * HD);
     if (v >= H + KV) {
         const uint kv = v - H - KV;
         float x[8];
         load_lanes(x, row + (2 * H + KV + kv) * HD, HEAD_LANES, lane);
-        store_lanes(values + cache + kv * HD, x, HEAD_LANES, lane);
+        store_head(values + cache + kv * HD, x, lane);
         return;
     }
     const bool query = v < H;
     threadgroup float* own = normed + sg * HD;
     norm_head(own, row + (query ? 2 * v * HD : (H + v) * HD), query ? q_norm : k_norm, p.Eps, lane);
     simdgroup_barrier(mem_flags::mem_threadgroup);
-    device float* out = query ? q + (ulong(m) * H + v) * HD : keys + cache + (v - H) * HD;
     float x[8];
     for (uint i = 0; i < uint(HEAD_LANES); ++i) {
         x[i] = rotated(own, cs, lane_dim(lane, i, HEAD_LANES), p.R);
     }
-    store_lanes(out, x, HEAD_LANES, lane);
+    if (query) {
+        store_lanes(q + (ulong(m) * H + v) * HD, x, HEAD_LANES, lane);
+    } else {
+        store_head(keys + cache + (v - H) * HD, x, lane);
+    }
+}
+
+[[kernel, max_total_threads_per_threadgroup(256)]] void attn_prep(device const float* qkv [[buffer(0)]], device const bfloat* q_norm [[buffer(1)]], device const bfloat* k_norm [[buffer(2)]],
+                      device const float* rope [[buffer(3)]], device const uint* step [[buffer(4)]], device float* q [[buffer(5)]],
+                      device float* keys [[buffer(6)]], device float* values [[buffer(7)]], constant AttentionParams& p [[buffer(8)]], THREAD_2D) {
+    threadgroup float normed[8 * 256];
+    prepare_heads<float>(qkv, q_norm, k_norm, rope, step[0], q, keys, values, p, normed, tg, lane, sg);
+}
+
+// attn_prep_bf16: the same into a cache of bfloat.
+[[kernel, max_total_threads_per_threadgroup(256)]] void attn_prep_bf16(device const float* qkv [[buffer(0)]], device const bfloat* q_norm [[buffer(1)]], device const bfloat* k_norm [[buffer(2)]],
+                      device const float* rope [[buffer(3)]], device const uint* step [[buffer(4)]], device float* q [[buffer(5)]],
+                      device bfloat* keys [[buffer(6)]], device bfloat* values [[buffer(7)]], constant AttentionParams& p [[buffer(8)]], THREAD_2D) {
+    threadgroup float normed[8 * 256];
+    prepare_heads<bfloat>(qkv, q_norm, k_norm, rope, step[0], q, keys, values, p, normed, tg, lane, sg);
 }

@@ -1,7 +1,8 @@
 // Causal attention of a chunk over the cache, gated.
 
 // Fewer than eight queries: one query a threadgroup, its heads share each row; blocks of 256 keys with a running maximum.
-static inline void attend_vectors(device const float* q, device const float* keys, device const float* values, device const float* qkv, uint pos,
+template <typename T>
+static inline void attend_vectors(device const float* q, device const T* keys, device const T* values, device const float* qkv, uint pos,
                                   device float* o, constant AttentionParams& p, threadgroup float* mem, threadgroup float* run, uint3 tg, uint tid,
                                   uint lane, uint sg) {
     const uint HD = p.HD, group = p.H / p.KV, m = tg.x, kv = tg.y, h0 = tg.z * HEADS, n = pos + m + 1;
@@ -11,7 +12,7 @@ static inline void attend_vectors(device const float* q, device const float* key
     const float scale = LOG2E * precise::rsqrt(float(HD));
     float qr[8][8], out[8];
     for (uint h = 0; h < uint(HEADS); ++h) {
-        load_lanes(qr[h], q + (ulong(m) * p.H + kv * group + min(h0 + h, group - 1)) * HD, HEAD_LANES, lane);
+        load_query<T>(qr[h], q + (ulong(m) * p.H + kv * group + min(h0 + h, group - 1)) * HD, lane);
         for (uint i = 0; i < uint(HEAD_LANES); ++i) {
             qr[h][i] *= scale;
         }
@@ -20,7 +21,7 @@ static inline void attend_vectors(device const float* q, device const float* key
     const ulong stride = p.KV * HD;
     for (uint k0 = 0; k0 < n; k0 += ATTN_BLOCK) {
         const uint count = min(ATTN_BLOCK, n - k0);
-        block_scores(weights, qr, keys + k0 * stride + kv * HD, count, stride, lane, sg);
+        block_scores<T>(weights, qr, keys + k0 * stride + kv * HD, count, stride, lane, sg);
         threadgroup_barrier(mem_flags::mem_threadgroup);
         if (sg < uint(HEADS)) {
             float s[8], top = highest, sum = 0.0f;
@@ -52,7 +53,7 @@ static inline void attend_vectors(device const float* q, device const float* key
             for (uint h = 0; h < uint(HEADS); ++h) {
                 out[h] *= alphas[h];
             }
-            block_values(out, weights, values + k0 * stride + kv * HD + tid, count, stride);
+            block_values<T>(out, weights, values + k0 * stride + kv * HD + tid, count, stride);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
@@ -99,17 +100,19 @@ static inline RowGroup row_group(uint rg, uint m0, uint kv, uint h0, constant At
 }
 
 // Rows [g, g+8) of a cache, those from n on as zeros.
-static inline void stage_rows(threadgroup float* stage, device const float* rows, uint g, uint n, ulong stride, uint HD, uint tid) {
+template <typename T>
+static inline void stage_rows(threadgroup T* stage, device const T* rows, uint g, uint n, ulong stride, uint HD, uint tid) {
     for (uint i = tid; i < 8 * HD; i += 256) {
         const uint r = i / HD, d = i % HD;
-        stage[r * (HD + 4) + d] = g + r < n ? rows[(g + r) * stride + d] : 0.0f;
+        stage[r * (HD + 4) + d] = g + r < n ? rows[(g + r) * stride + d] : T(0.0f);
     }
 }
 
 // Whether dims 8*(sg + 8*f) to 8 further exist: a simdgroup holds every eighth group of eight dims, all four at HD 256.
 static inline bool holds(uint sg, uint f) { return HEAD_LANES == 8 || sg + 8 * f < 4 * uint(HEAD_LANES); }
 
-static inline void attend_matrices(device const float* q, device const float* all_keys, device const float* all_values, device const float* qkv, uint pos,
+template <typename T>
+static inline void attend_matrices(device const float* q, device const T* all_keys, device const T* all_values, device const float* qkv, uint pos,
                                    device float* o, constant AttentionParams& p, threadgroup float* mem, threadgroup uint* moved, uint3 tg, uint last_tg,
                                    uint tid, uint lane, uint sg) {
     const uint HD = p.HD, kv = tg.y, h0 = tg.z * HEADS, M = p.M;
@@ -117,12 +120,12 @@ static inline void attend_matrices(device const float* q, device const float* al
     const uint m0 = (last_tg - tg.x) * tiles * 8; // the longest first
     const uint n = pos + min(m0 + tiles * 8, M);  // keys that any of the rows may see
     const ulong stride = p.KV * HD, q_stride = p.H * HD;
-    device const float* keys = all_keys + kv * HD;
-    device const float* values = all_values + kv * HD;
+    device const T* keys = all_keys + kv * HD;
+    device const T* values = all_values + kv * HD;
     threadgroup float* scores = mem;                    // [rows][SCORE_LD]
     threadgroup float* sums = scores + rows * SCORE_LD; // [rows]
     threadgroup float* diagonal = sums + rows;          // [groups][8][8]
-    threadgroup float* stage = diagonal + rows * 8;     // [8][HD+4]
+    threadgroup T* stage = (threadgroup T*)(diagonal + rows * 8); // [8][HD+4]
     const uint stage_ld = HD + 4;
 
     const uint pair = sg / 2 * 2; // the two row groups whose scores this simdgroup makes
@@ -143,7 +146,7 @@ static inline void attend_matrices(device const float* q, device const float* al
     for (uint t0 = 0; t0 < n; t0 += KEY_STEP) {
         const uint ragged = n - t0 < KEY_STEP ? (n - t0) / 8 * 8 : KEY_STEP; // where the group that is not whole would begin
         if (ragged < KEY_STEP) {
-            stage_rows(stage, keys, t0 + ragged, n, stride, HD, tid);
+            stage_rows<T>(stage, keys, t0 + ragged, n, stride, HD, tid);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
         if (pair < groups) {
@@ -154,7 +157,8 @@ static inline void attend_matrices(device const float* q, device const float* al
             }
             const uint c0 = sg % 2 * 32;
             for (uint d = 0; d < HD; d += 8) {
-                simdgroup_matrix<float, 8, 8> a, b, k;
+                simdgroup_matrix<float, 8, 8> a, b;
+                simdgroup_matrix<T, 8, 8> k;
                 simdgroup_load(a, qa + d, q_stride);
                 simdgroup_load(b, qb + d, q_stride);
                 for (uint j = 0; j < 4; ++j) {
@@ -211,7 +215,7 @@ static inline void attend_matrices(device const float* q, device const float* al
             weight = weight * factor + sum;
         }
         if (ragged < KEY_STEP) {
-            stage_rows(stage, values, t0 + ragged, n, stride, HD, tid);
+            stage_rows<T>(stage, values, t0 + ragged, n, stride, HD, tid);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
 
@@ -230,7 +234,7 @@ static inline void attend_matrices(device const float* q, device const float* al
             if (c > ragged || t0 + c >= n) {
                 break;
             }
-            simdgroup_matrix<float, 8, 8> v[4];
+            simdgroup_matrix<T, 8, 8> v[4];
             for (uint f = 0; f < 4; ++f) {
                 if (!holds(sg, f)) {
                     continue;
@@ -279,6 +283,17 @@ static inline void attend_matrices(device const float* q, device const float* al
     }
 }
 
+template <typename T>
+static inline void attend_chunk(device const float* q, device const T* keys, device const T* values, device const float* qkv, uint pos, device float* o,
+                                constant AttentionParams& p, threadgroup float* mem, threadgroup float* run, threadgroup uint* moved, uint3 tg,
+                                uint last_tg, uint tid, uint lane, uint sg) {
+    if (MATRIX != 0) {
+        attend_matrices<T>(q, keys, values, qkv, pos, o, p, mem, moved, tg, last_tg, tid, lane, sg);
+    } else {
+        attend_vectors<T>(q, keys, values, qkv, pos, o, p, mem, run, tg, tid, lane, sg);
+    }
+}
+
 // attn_prefill: o [M, H, HD] = softmax(q·k/√HD) v ⊙ sigmoid(gate), token m over the keys 0 to pos+m. q [M, H, HD] is normalised and rotated.
 // Grid: groups of queries, KV heads, query heads of a KV head by HEADS.
 [[kernel, max_total_threads_per_threadgroup(256)]] void attn_prefill(device const float* q [[buffer(0)]], device const float* keys [[buffer(1)]], device const float* values [[buffer(2)]],
@@ -286,9 +301,14 @@ static inline void attend_matrices(device const float* q, device const float* al
                          constant AttentionParams& p [[buffer(6)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
     threadgroup float run[16];
     threadgroup uint moved[8];
-    if (MATRIX != 0) {
-        attend_matrices(q, keys, values, qkv, step[0], o, p, mem, moved, tg, groups.x - 1, tid, lane, sg);
-    } else {
-        attend_vectors(q, keys, values, qkv, step[0], o, p, mem, run, tg, tid, lane, sg);
-    }
+    attend_chunk<float>(q, keys, values, qkv, step[0], o, p, mem, run, moved, tg, groups.x - 1, tid, lane, sg);
+}
+
+// attn_prefill_bf16: the same over a cache of bfloat, whose rows go into the matrix multiplications as they are.
+[[kernel, max_total_threads_per_threadgroup(256)]] void attn_prefill_bf16(device const float* q [[buffer(0)]], device const bfloat* keys [[buffer(1)]], device const bfloat* values [[buffer(2)]],
+                         device const float* qkv [[buffer(3)]], device const uint* step [[buffer(4)]], device float* o [[buffer(5)]],
+                         constant AttentionParams& p [[buffer(6)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
+    threadgroup float run[16];
+    threadgroup uint moved[8];
+    attend_chunk<bfloat>(q, keys, values, qkv, step[0], o, p, mem, run, moved, tg, groups.x - 1, tid, lane, sg);
 }

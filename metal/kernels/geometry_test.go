@@ -92,9 +92,9 @@ func TestChecksRefuse(t *testing.T) {
 		params any
 	}{
 		{Q4GemvNorm(), LinearParams{M: 1, K: 1 << 16, Bits: 4}},
-		{AttnDecode(), AttentionParams{M: 1, H: 4, KV: 2, HD: 48, R: 8}},
-		{AttnDecode(), AttentionParams{M: 1, H: 4, KV: 2, HD: 512, R: 8}},
-		{AttnPrep(), AttentionParams{M: 1, H: 4, KV: 2, HD: 64, R: 128}},
+		{AttnDecode(F32), AttentionParams{M: 1, H: 4, KV: 2, HD: 48, R: 8}},
+		{AttnDecode(F32), AttentionParams{M: 1, H: 4, KV: 2, HD: 512, R: 8}},
+		{AttnPrep(F32), AttentionParams{M: 1, H: 4, KV: 2, HD: 64, R: 128}},
 		{GDNStep(), GDNParams{M: 1, HK: 1, HV: 1, DK: 40, DV: 32}},
 		{GDNScan(), GDNParams{M: 1, HK: 1, HV: 1, DK: 32, DV: 48}},
 		{MoEGateUp(), MoEParams{M: 1, D: 64, E: 2048, T: 8, I: 64, SI: 64}},
@@ -132,8 +132,11 @@ func TestCasesTakeEveryVariant(t *testing.T) {
 		{variant{"q4_gemv_norm", constRowGroups}, []int32{1, 2, 4}}, {variant{"q4_gemv_add", constRowGroups}, []int32{1, 4}}, {variant{"q8_gemv_norm", constRowGroups}, []int32{1, 4}},
 		{variant{"q4_gemv_gdn_out", constRowGroups}, []int32{1, 2}}, {variant{"moe_gate_up", constRowGroups}, []int32{1, 2}}, {variant{"moe_down_add", constRowGroups}, []int32{1, 2}},
 		{variant{"q4_gemm", constTileRows}, []int32{8, 16, 32, 64}}, {variant{"q8_gemm", constTileRows}, []int32{8, 16, 32, 64}}, {variant{"q4_gemm_add", constTileRows}, []int32{8, 16, 32, 64}},
-		{variant{"attn_decode", constHeadsGroup}, []int32{1, 2, 4, 8}}, {variant{"attn_decode", constHeadLanes}, []int32{1, 2, 8}},
-		{variant{"attn_prefill", constMatrix}, []int32{0, 1}}, {variant{"attn_prefill", constHeadsGroup}, []int32{2, 3, 4, 8}}, {variant{"attn_prefill", constHeadLanes}, []int32{1, 2, 8}},
+		{variant{"attn_decode", constHeadsGroup}, []int32{1, 2, 4, 8}}, {variant{"attn_decode", constHeadLanes}, []int32{1, 2, 4, 8}},
+		{variant{"attn_prefill", constMatrix}, []int32{0, 1}}, {variant{"attn_prefill", constHeadsGroup}, []int32{2, 3, 4, 8}}, {variant{"attn_prefill", constHeadLanes}, []int32{1, 2, 4, 8}},
+		{variant{"attn_decode_bf16", constHeadsGroup}, []int32{1, 2, 4, 8}}, {variant{"attn_decode_bf16", constHeadLanes}, []int32{1, 2, 4, 8}},
+		{variant{"attn_prefill_bf16", constMatrix}, []int32{0, 1}}, {variant{"attn_prefill_bf16", constHeadsGroup}, []int32{2, 3, 4, 8}}, {variant{"attn_prefill_bf16", constHeadLanes}, []int32{1, 2, 4, 8}},
+		{variant{"moe_gate_up_grouped", constLeastRows}, []int32{8}}, {variant{"moe_down_grouped", constLeastRows}, []int32{8}},
 		{variant{"gdn_step", constKeyLanes}, []int32{1, 2, 4, 5}}, {variant{"gdn_scan", constKeyLanes}, []int32{1, 2, 4, 5}}, {variant{"moe_route", constExpertLanes}, []int32{1, 3}},
 	} {
 		for _, v := range w.values {

@@ -1,6 +1,9 @@
 package kernels
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // The shapes of the cases: at and around every edge of a tile, with tails that no tile likes.
 
@@ -117,9 +120,9 @@ func gdnCases(m maker) []metalCase {
 		args: append([]Arg{m.f32(p.ValueWidth()), m.f32(p.Stride), m.bf16(p.DV, 1, 0.2), m.f32(2051)}, m.matrix(2051, p.ValueWidth(), 4)...)})
 }
 
-// attnShapes: the small model's, the demo model's, the real heads, a group that is no power of two, more heads than a threadgroup takes.
+// attnShapes: the small model's, the demo model's, the real heads, a group that is no power of two, heads of half the width, more heads than a threadgroup takes.
 var attnShapes = []AttentionParams{
-	{H: 8, KV: 2, HD: 32, R: 8}, {H: 4, KV: 2, HD: 256, R: 64}, {H: 16, KV: 2, HD: 256, R: 64}, {H: 3, KV: 1, HD: 64, R: 16}, {H: 20, KV: 2, HD: 32, R: 32},
+	{H: 8, KV: 2, HD: 32, R: 8}, {H: 4, KV: 2, HD: 256, R: 64}, {H: 16, KV: 2, HD: 256, R: 64}, {H: 3, KV: 1, HD: 64, R: 16}, {H: 4, KV: 2, HD: 128, R: 32}, {H: 20, KV: 2, HD: 32, R: 32},
 }
 
 func (m maker) decode(shape AttentionParams, pos, blocks int) []metalCase {
@@ -131,9 +134,12 @@ func (m maker) decode(shape AttentionParams, pos, blocks int) []metalCase {
 	for i := range stats.F32 { // sums are positive
 		stats.F32[i] = max(stats.F32[i], -stats.F32[i])
 	}
+	args := []Arg{qkv, m.bf16(p.HD, 1, 0.2), m.bf16(p.HD, 1, 0.2), m.f32(p.R), word(pos), m.f32(cache), m.f32(cache), m.out(p.H * blocks * p.HD), m.out(2 * p.H * blocks)}
+	half := slices.Clone(args)
+	half[5], half[6] = m.bf16(cache, 0, 1), m.bf16(cache, 0, 1)
 	return []metalCase{
-		{kernel: AttnDecode(), name: name, params: p, items: p.DecodeItems(), tolerance: 2e-5,
-			args: []Arg{qkv, m.bf16(p.HD, 1, 0.2), m.bf16(p.HD, 1, 0.2), m.f32(p.R), word(pos), m.f32(cache), m.f32(cache), m.out(p.H * blocks * p.HD), m.out(2 * p.H * blocks)}},
+		{kernel: AttnDecode(F32), name: name, params: p, items: p.DecodeItems(), tolerance: 2e-5, args: args},
+		{kernel: AttnDecode(BF16), name: name, params: p, items: p.DecodeItems(), tolerance: roundingTolerance, args: half},
 		{kernel: AttnCombine(), name: name, params: p, items: p.H, tolerance: 1e-5, args: []Arg{acc, stats, qkv, word(pos), m.out(p.H * p.HD)}},
 	}
 }
@@ -145,16 +151,27 @@ func (m maker) prefill(shape AttentionParams, pos, tokens int) []metalCase {
 	qkv, cache := m.f32(p.M*p.Stride()), p.Context*p.KVWidth()
 	keys, values := m.f32(cache), m.f32(cache)
 	// what lies behind the chunk was never written
+	halfKeys, halfValues := m.bf16(cache, 0, 1), m.bf16(cache, 0, 1)
 	for i := (pos + tokens) * p.KVWidth(); i < cache; i++ {
 		keys.F32[i], values.F32[i] = poison, poison
+		putBF16(halfKeys.Raw, i, poison)
+		putBF16(halfValues.Raw, i, poison)
 	}
+	prep := []Arg{qkv, m.bf16(p.HD, 1, 0.2), m.bf16(p.HD, 1, 0.2), m.f32(p.M * p.R), word(pos), m.out(p.M * p.H * p.HD), m.f32(cache), m.f32(cache)}
+	halfPrep := slices.Clone(prep)
+	halfPrep[6], halfPrep[7] = m.bf16(cache, 0, 1), m.bf16(cache, 0, 1)
+	q, o := m.f32(p.M*p.H*p.HD), m.out(p.M*p.H*p.HD)
 	return []metalCase{
-		{kernel: AttnPrep(), name: name, params: p, items: p.M, tolerance: 3e-6,
-			args: []Arg{qkv, m.bf16(p.HD, 1, 0.2), m.bf16(p.HD, 1, 0.2), m.f32(p.M * p.R), word(pos), m.out(p.M * p.H * p.HD), m.f32(cache), m.f32(cache)}},
-		{kernel: AttnPrefill(), name: name, params: p, items: p.PrefillItems(), tolerance: 2e-5,
-			args: []Arg{m.f32(p.M * p.H * p.HD), keys, values, qkv, word(pos), m.out(p.M * p.H * p.HD)}},
+		{kernel: AttnPrep(F32), name: name, params: p, items: p.M, tolerance: 3e-6, args: prep},
+		{kernel: AttnPrefill(F32), name: name, params: p, items: p.PrefillItems(), tolerance: 2e-5, args: []Arg{q, keys, values, qkv, word(pos), o}},
+		{kernel: AttnPrep(BF16), name: name, params: p, items: p.M, tolerance: 3e-6, args: halfPrep},
+		{kernel: AttnPrefill(BF16), name: name, params: p, items: p.PrefillItems(), tolerance: 2e-5, args: []Arg{q, halfKeys, halfValues, qkv, word(pos), o}},
 	}
 }
+
+// roundingTolerance is for what is computed from a key that was rounded to bf16: a sum in another order may round one of its numbers to the
+// neighbour, a part in 256 away, and the score moves by as much of one product.
+const roundingTolerance = 1e-3
 
 func attentionCases(m maker) []metalCase {
 	var out []metalCase
@@ -174,7 +191,7 @@ func attentionCases(m maker) []metalCase {
 	for _, blocks := range []int{16, 32, 64} {
 		out = append(out, m.decode(attnShapes[2], 300, blocks)...)
 	}
-	out = append(out, m.decode(attnShapes[4], 270, 64)...)
+	out = append(out, m.decode(attnShapes[len(attnShapes)-1], 270, 64)...)
 	return out
 }
 
@@ -315,7 +332,7 @@ func (m maker) wideMixers(n int) []metalCase {
 		{kernel: GDNGateNorm(), name: name, params: g, items: n, tolerance: 2e-6, args: []Arg{m.f32(n * g.ValueWidth()), in, m.bf16(g.DV, 1, 0.2), m.out(n * g.ValueWidth())}},
 		{kernel: GDNScan(), name: name, params: g, items: g.StateItems(), tolerance: 3e-5,
 			args: []Arg{m.f32(n * g.C()), in, m.bf16(1, 0.5, 1), m.bf16(1, 0, 1), word(1), m.f32(g.ValueWidth() * g.DK), m.out(n * g.ValueWidth())}},
-		{kernel: AttnPrep(), name: name, params: a, items: n, tolerance: 3e-6,
+		{kernel: AttnPrep(F32), name: name, params: a, items: n, tolerance: 3e-6,
 			args: []Arg{m.f32(n * a.Stride()), m.bf16(a.HD, 1, 0.2), m.bf16(a.HD, 1, 0.2), m.f32(n * a.R), word(1), m.out(n * a.H * a.HD), m.f32(cache), m.f32(cache)}},
 		{kernel: MoEGateUpGrouped(), name: name, params: p, items: p.E * p.I, tolerance: 2e-5,
 			args: append(append([]Arg{m.f32(n * p.D), order, offsets, m.out(n * p.T * p.I)}, m.matrix(p.E*p.I, p.D, 4)...), m.matrix(p.E*p.I, p.D, 4)...)},

@@ -85,6 +85,7 @@ func fromBytes(a *Arg, b []byte) {
 	for i := range a.U32 {
 		a.U32[i] = binary.LittleEndian.Uint32(b[4*i:])
 	}
+	copy(a.Raw, b)
 }
 
 // slots are the arguments by buffer index: a kernel with weight matrices has always all its slots, absent ones bound to the first.
@@ -118,7 +119,31 @@ func (c metalCase) compare(t testing.TB, how string, got, want []Arg) {
 				}
 			}
 		}
+		if sig.DType == BF16 {
+			c.compareHalves(t, how+": "+sig.Name, got[i].Raw, want[i].Raw)
+			continue
+		}
 		c.compareFloats(t, how+": "+sig.Name, got[i].F32, want[i].F32)
+	}
+}
+
+// compareHalves wants the same bf16 numbers, but for a few that were rounded to the neighbour.
+func (c metalCase) compareHalves(t testing.TB, what string, got, want []byte) {
+	t.Helper()
+	neighbours := 0
+	for j := range len(want) / 2 {
+		g, w := bf16(got, j), bf16(want, j)
+		if g == w || g != g && w != w {
+			continue
+		}
+		if d := math.Abs(float64(g) - float64(w)); !(d <= math.Abs(float64(w))/128) {
+			t.Errorf("%v %s[%d]: got %v, want %v or its neighbour", c, what, j, g, w)
+			return
+		}
+		neighbours++
+	}
+	if neighbours > 1+len(want)/2/1000 {
+		t.Errorf("%v %s: got %d of %d numbers rounded the other way, want at most one in a thousand", c, what, neighbours, len(want)/2)
 	}
 }
 
@@ -162,6 +187,9 @@ func equalBits(a, b []Arg) error {
 			if math.Float32bits(v) != math.Float32bits(b[i].F32[j]) {
 				return fmt.Errorf("argument %d, element %d: %v and %v", i, j, v, b[i].F32[j])
 			}
+		}
+		if len(a[i].Raw) > 0 && len(b[i].Raw) > 0 && !slices.Equal(a[i].Raw, b[i].Raw) {
+			return fmt.Errorf("argument %d differs", i)
 		}
 		if !slices.Equal(a[i].U32, b[i].U32) {
 			return fmt.Errorf("argument %d differs", i)

@@ -7,6 +7,17 @@ func bf16(raw []byte, i int) float32 {
 	return math.Float32frombits(uint32(raw[2*i])<<16 | uint32(raw[2*i+1])<<24)
 }
 
+// putBF16 writes x, rounded to the nearest bf16, the even one of two, as element i.
+func putBF16(raw []byte, i int, x float32) {
+	bits := math.Float32bits(x)
+	if x == x {
+		bits += 0x7fff + bits>>16&1
+	} else {
+		bits |= 1 << 22 // stays no number
+	}
+	raw[2*i], raw[2*i+1] = byte(bits>>16), byte(bits>>24)
+}
+
 func exp(x float32) float32 { return float32(math.Exp(float64(x))) }
 
 func sigmoid(x float32) float32 { return 1 / (1 + exp(-x)) }

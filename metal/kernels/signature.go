@@ -14,7 +14,7 @@ type DType uint8
 const (
 	F32  DType = iota
 	U32        // ids, positions, routes
-	BF16       // as published: two bytes, any alignment
+	BF16       // two bytes; weights as published, at any alignment
 	Code       // packed 4 or 8 bit codes, as published, any alignment
 )
 
@@ -90,7 +90,7 @@ func (k Kernel) Param(i, n int) (Buffer, error) {
 // All lists the kernels, sorted by name.
 func All() []Kernel {
 	return []Kernel{
-		Argmax(), AttnCombine(), AttnDecode(), AttnPrefill(), AttnPrep(), EmbedQ4(),
+		Argmax(), AttnCombine(), AttnDecode(F32), AttnDecode(BF16), AttnPrefill(F32), AttnPrefill(BF16), AttnPrep(F32), AttnPrep(BF16), EmbedQ4(),
 		GDNConv(), GDNGateNorm(), GDNScan(), GDNStep(), GDNWindowStore(),
 		MoECombine(), MoEDownAdd(), MoEDownGrouped(), MoEGateUp(), MoEGateUpGrouped(), MoEGroup(), MoERoute(),
 		Q4Gemm(), Q4GemmAdd(), Q4GemvAdd(), Q4GemvGDNOut(), Q4GemvNorm(), Q8Gemm(), Q8GemvNorm(), RMSNorm(), SiluMul(),

@@ -39,7 +39,7 @@ func decodeTraffic(m maker) []traffic {
 	gdnOut := metalCase{kernel: Q4GemvGDNOut(), name: "real", params: GDNOutParams{g, D}, items: D,
 		args: append([]Arg{m.f32(g.ValueWidth()), m.f32(g.Stride), m.bf16(g.DV, 1, 0.2), m.f32(D)}, m.matrix(D, g.ValueWidth(), 4)...)}
 	attn := m.decode(AttentionParams{H: 16, KV: 2, HD: 256, R: 64}, keys-1, keys/AttnBlock)
-	a := attn[0].params.(AttentionParams)
+	a := attn[1].params.(AttentionParams)
 	partials := a.H * a.Blocks * (a.HD + 2) * f
 	p := m.moe(MoEParams{D: D, E: 16, T: 8, I: 512, SI: 512}, 1)
 	w := append(m.matrix(p.E*p.I, D, 4), m.matrix(p.E*p.I, D, 4)...)
@@ -53,8 +53,8 @@ func decodeTraffic(m maker) []traffic {
 		{out, quantised(D, 4096, 4) + 4096*f + 2*D*f},
 		{step, 2*g.ValueWidth()*g.DK*f + (2*g.HV+g.C())*f + g.C()*ConvTaps*h + 2*g.HV*h + ConvTaps*g.C()*f + g.ValueWidth()*f},
 		{gdnOut, quantised(D, g.ValueWidth(), 4) + 2*g.ValueWidth()*f + g.DV*h + 2*D*f},
-		{attn[0], 2*keys*a.KVWidth()*f + (a.H*a.HD+2*a.KVWidth())*f + partials},
-		{attn[1], partials + 2*a.H*a.HD*f},
+		{attn[1], 2*keys*a.KVWidth()*h + (a.H*a.HD+2*a.KVWidth())*f + partials},
+		{attn[2], partials + 2*a.H*a.HD*f},
 		{gateUp, quantised(2*(p.T*p.I+p.SI), D, 4) + D*(f+h) + p.ActWidth()*f},
 		{down, quantised(D, p.ActWidth(), 4) + p.ActWidth()*f + 2*D*f},
 	}

@@ -25,7 +25,7 @@ func Tuned(k Kernel, t Tuning) Kernel {
 		k.Grid, k.Constants = t.moeGateUpGroupedGrid, t.groupedConstants
 	case "moe_down_grouped":
 		k.Grid, k.Constants = t.moeDownGroupedGrid, t.groupedConstants
-	case "attn_decode":
+	case "attn_decode", "attn_decode_bf16":
 		k.Grid, k.Constants = t.attnDecodeGrid, t.attnDecodeConstants
 	}
 	return k
