@@ -8,7 +8,7 @@ GUI_CC := $(shell command -v clang-19 2>/dev/null)
 GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
 GUI_TAGS = -tags migrated_fynedo$(if $(filter Linux,$(shell uname -s)),$(comma)x11)
 
-.PHONY: help run test build gui bench bench-peer bench-pull test-faults fuzz schemas timelines masks clients load parity parity-mlx rehearsal screenshot screenshots bench-ui icons test-app app dmg metal-check test-gpu metal-report clean
+.PHONY: help run test build gui bench bench-peer bench-pull test-faults fuzz schemas timelines masks clients load parity parity-mlx rehearsal screenshot screenshots bench-ui icons test-app app dmg release release-check metal-check test-gpu metal-report clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -96,6 +96,12 @@ app: ## build/Pond.app: whole on a Mac, or anywhere with clang, lld and MACOS_SD
 
 dmg: ## the app, its disk image and its zip, in build
 	@scripts/app.sh dmg "$(MACOS_SDK)"
+
+release: ## every file of a release, in build/release; scripts/release.sh says what it needs, and signs and notarises on a Mac
+	@MACOS_SDK="$(MACOS_SDK)" scripts/release.sh
+
+release-check: ## what a release must show, each point with yes, NO or not run
+	@scripts/release_check.sh
 
 clean: ## remove what was built
 	@rm -rf build

@@ -30,6 +30,7 @@ var layers = []layer{
 	{"packaging/bundle", nil},
 	{"packaging/inspect", nil}, // shares nothing with bundle, which it checks
 	{"packaging/licences", nil},
+	{"packaging/homebrew", nil},
 	{"packaging/pack", []string{"packaging/...", "app/update", "assets", "metal/kernels"}},
 	{"assets/...", nil},
 

@@ -5,6 +5,10 @@
 //	pack image    the disk image that people take
 //	pack inspect  look at an app and say what is wrong with it
 //	pack kernels  the Metal text of all kernels, for Apple's compiler
+//	pack keygen   the key that updates are signed with; pack public prints its public half
+//	pack tar      the program without its window, for the terminal
+//	pack publish  the feed, Homebrew's recipes and the digests beside a release's archives
+//	pack check    what a release must show, with yes or no
 //
 // scripts/app.sh and scripts/release.sh say in which order.
 package main
@@ -35,6 +39,7 @@ func main() {
 // commands are what pack does, by name.
 var commands = map[string]func(*flag.FlagSet, []string) error{
 	"app": packApp, "zip": packZip, "image": packImage, "inspect": look, "kernels": kernelText,
+	"keygen": keygen, "public": public, "tar": packTar, "publish": publish, "check": check,
 }
 
 func run(args []string) error {
