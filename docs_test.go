@@ -57,8 +57,8 @@ func manuals(t *testing.T) []string {
 	return append(pages, "README.md", "ARCHITECTURE.md", "CHANGELOG.md")
 }
 
-// TestExitCodesAreDocumented: docs/commands.md has a row for every exit code and for no other.
-func TestExitCodesAreDocumented(t *testing.T) {
+// TestDocsExitCodes: docs/commands.md has a row for every exit code and for no other.
+func TestDocsExitCodes(t *testing.T) {
 	want := map[int]bool{exitOK: true, exitFailed: true, exitUsage: true, exitNoModel: true, exitBadModel: true, exitAddress: true, exitExecutor: true, exitMemory: true, exitSources: true, exitSpace: true, exitFolder: true, exitInterrupted: true}
 	got := map[int]bool{}
 	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \|`).FindAllStringSubmatch(read(t, "docs/commands.md"), -1) {
@@ -73,8 +73,8 @@ func TestExitCodesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestCommandsAreDocumented: README.md has a row for every command.
-func TestCommandsAreDocumented(t *testing.T) {
+// TestDocsCommands: README.md has a row for every command.
+func TestDocsCommands(t *testing.T) {
 	readme := read(t, "README.md")
 	for _, c := range newRoot(streams{}).Commands() {
 		if c.Name() == "help" || c.Name() == "completion" {
@@ -91,8 +91,8 @@ func TestCommandsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestFlagsExist: a flag that a page names belongs to one of Pond's commands, or to the program that the page speaks of.
-func TestFlagsExist(t *testing.T) {
+// TestDocsFlags: a flag that a page names belongs to one of Pond's commands, or to the program that the page speaks of.
+func TestDocsFlags(t *testing.T) {
 	known := map[string]bool{"help": true, "version": true, "install": true} // the last is xcode-select's
 	var collect func(c *cobra.Command)
 	collect = func(c *cobra.Command) {
@@ -111,8 +111,8 @@ func TestFlagsExist(t *testing.T) {
 	}
 }
 
-// TestMakeTargetsExist: a target that a page names is in the Makefile.
-func TestMakeTargetsExist(t *testing.T) {
+// TestDocsMakeTargets: a target that a page names is in the Makefile.
+func TestDocsMakeTargets(t *testing.T) {
 	makefile := read(t, "Makefile")
 	for _, page := range manuals(t) {
 		for _, m := range regexp.MustCompile("(?m)(?:`|^)make ([a-z][a-z-]*)").FindAllStringSubmatch(read(t, page), -1) {
@@ -123,8 +123,8 @@ func TestMakeTargetsExist(t *testing.T) {
 	}
 }
 
-// TestPathsAreDocumented: docs/api.md has every path of the endpoint's own description, and no other.
-func TestPathsAreDocumented(t *testing.T) {
+// TestDocsPaths: docs/api.md has every path of the endpoint's own description, and no other.
+func TestDocsPaths(t *testing.T) {
 	var description struct{ Paths map[string]json.RawMessage }
 	if err := json.Unmarshal([]byte(read(t, "server/openapi.json")), &description); err != nil {
 		t.Fatal(err)
@@ -143,8 +143,8 @@ func TestPathsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestSettingsAreDocumented: docs/app.md has every key of the settings file.
-func TestSettingsAreDocumented(t *testing.T) {
+// TestDocsSettings: docs/app.md has every key of the settings file.
+func TestDocsSettings(t *testing.T) {
 	page := read(t, "docs/app.md")
 	for _, f := range settings.Fields() {
 		if !strings.Contains(page, "`"+f.Key+"`") {
@@ -153,8 +153,8 @@ func TestSettingsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestExecutorsAreDocumented: docs/executors.md has a row for every executor.
-func TestExecutorsAreDocumented(t *testing.T) {
+// TestDocsExecutors: docs/executors.md has a row for every executor.
+func TestDocsExecutors(t *testing.T) {
 	page := read(t, "docs/executors.md")
 	for _, x := range []inference.Executor{inference.Auto, inference.Host, inference.HostExact, inference.HostInt8, inference.Metal, inference.Standin} {
 		if !strings.Contains(page, "\n| `"+string(x)+"` |") {
@@ -163,8 +163,8 @@ func TestExecutorsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestCasesNameTests: a test that docs/cases.md names exists.
-func TestCasesNameTests(t *testing.T) {
+// TestDocsCases: a test that docs/cases.md names exists.
+func TestDocsCases(t *testing.T) {
 	tests := map[string]bool{}
 	walkSources(t, func(file string, text []byte) {
 		if strings.HasSuffix(file, "_test.go") {
@@ -180,8 +180,8 @@ func TestCasesNameTests(t *testing.T) {
 	}
 }
 
-// TestLinksLead: a relative link leads to a file that is there, and to a heading that the page has.
-func TestLinksLead(t *testing.T) {
+// TestDocsLinks: a relative link leads to a file that is there, and to a heading that the page has.
+func TestDocsLinks(t *testing.T) {
 	anchor := func(heading string) string {
 		heading = strings.ToLower(strings.NewReplacer("`", "", ",", "", ".", "", ":", "", "/", "", "?", "", "(", "", ")", "").Replace(heading))
 		return strings.ReplaceAll(strings.TrimSpace(heading), " ", "-")
@@ -214,8 +214,8 @@ func TestLinksLead(t *testing.T) {
 	}
 }
 
-// TestLibrariesHaveReasons: ARCHITECTURE.md has a row for every module that go.mod requires directly.
-func TestLibrariesHaveReasons(t *testing.T) {
+// TestArchitectureLibraries: ARCHITECTURE.md has a row for every module that go.mod requires directly.
+func TestArchitectureLibraries(t *testing.T) {
 	page := read(t, "ARCHITECTURE.md")
 	for _, m := range regexp.MustCompile(`(?m)^\t(\S+) v\S+$`).FindAllStringSubmatch(read(t, "go.mod"), -1) {
 		if !regexp.MustCompile(`(?m)^\|[^|]*\b` + regexp.QuoteMeta(m[1]) + `\b[^|]*\|`).MatchString(page) {
@@ -224,8 +224,8 @@ func TestLibrariesHaveReasons(t *testing.T) {
 	}
 }
 
-// TestMapIsComplete: the map in ARCHITECTURE.md has every folder with Go code in it.
-func TestMapIsComplete(t *testing.T) {
+// TestArchitectureMap: the map in ARCHITECTURE.md has every folder with Go code in it.
+func TestArchitectureMap(t *testing.T) {
 	_, page, _ := strings.Cut(read(t, "ARCHITECTURE.md"), "## The map")
 	page, _, _ = strings.Cut(page, "\n## ")
 	seen := map[string]bool{".": true}
