@@ -315,6 +315,7 @@ func (p *Pond) Chat(ctx context.Context, r inference.ChatRequest) (*inference.An
 	if err != nil {
 		return nil, err
 	}
+	r.Priority = inference.Interactive // the person before the window
 	return engine.Chat(ctx, r)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"pond/inference"
 	"pond/inference/memgate"
 )
 
@@ -131,6 +132,7 @@ type Work struct {
 	TokensPerSecond           float64 // of decode; 0 while nothing is decoded
 	PrefillDone, PrefillTotal int     // tokens of the prompt that is taken in; 0 of 0: none is
 	Tokens                    int64   // since the start
+	Reuse                     inference.Reuse
 }
 
 // run is what the engine and its endpoint are doing.

@@ -37,7 +37,7 @@ func (w *watch) look() {
 	stats := w.engine.Stats()
 	work := Work{
 		Active: stats.Active, Queued: stats.Queued, TokensPerSecond: stats.TokensPerSecond, Tokens: stats.Tokens,
-		PrefillDone: stats.PrefillDone, PrefillTotal: stats.PrefillTotal,
+		PrefillDone: stats.PrefillDone, PrefillTotal: stats.PrefillTotal, Reuse: stats.Reuse,
 	}
 	busy := work.Active+work.Queued > 0
 	w.keepAwake(busy)

@@ -126,6 +126,7 @@ type Engine struct {
 	reuse reuse
 	forms forms
 	quiet atomic.Bool
+	turn  atomic.Pointer[func(kind)] // hears of each turn; for tests
 
 	queue  *queue
 	worker sync.WaitGroup

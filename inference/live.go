@@ -46,6 +46,7 @@ const (
 	begin kind = iota // finds and restores the kept beginning of a prompt
 	chunk             // takes in part of a prompt
 	step              // takes in one token of an answer
+	again             // computes what was lost when memory went to an older job
 )
 
 // do has the worker run a function when it is this job's turn, and waits for it. A job that was cancelled meanwhile gets its turn no more.

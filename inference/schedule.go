@@ -157,7 +157,7 @@ func (w *worker) serve(l *live) {
 	kind := l.asked.kind
 	ready, err := w.prepare(l)
 	if !ready && err == nil { // it gets another turn
-		w.spend(chunk, start)
+		w.spend(again, start)
 		return
 	}
 	if err == nil {
@@ -179,6 +179,9 @@ func (w *worker) spend(k kind, start time.Time) {
 		w.credit -= took
 	} else {
 		w.chunk, w.credit = w.turns, time.Duration(answerShare*float64(took))
+	}
+	if f := w.e.turn.Load(); f != nil {
+		(*f)(k)
 	}
 	w.e.kept.collect()
 	if w.e.quiet.Load() {
@@ -222,13 +225,13 @@ func (w *worker) prepare(l *live) (ready bool, err error) {
 		}
 	}
 	if pos := l.seq.Pos(); pos < len(l.tokens) {
-		return false, w.again(l, pos)
+		return false, w.redo(l, pos)
 	}
 	return true, w.room(l, len(l.tokens)+l.asked.tokens)
 }
 
-// again computes some of the tokens that a job had taken in before its memory went: the prompt in chunks, the answer as it was made.
-func (w *worker) again(l *live, pos int) error {
+// redo computes some of the tokens that a job had taken in before its memory went: the prompt in chunks, the answer as it was made.
+func (w *worker) redo(l *live, pos int) error {
 	if prompt := len(l.job.prompt); pos < prompt {
 		_, err := l.seq.Chunk(l.tokens[pos:min(pos+w.e.chunk, prompt, len(l.tokens))], qwen36.LastLogits)
 		return err

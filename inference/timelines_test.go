@@ -74,6 +74,9 @@ func (l *timelines) change(c *chat.Conversation) {
 	}
 }
 
+// watchTurns calls f, on the worker, after each turn.
+func (e *Engine) watchTurns(f func(kind)) { e.turn.Store(&f) }
+
 func text(r Result) string {
 	return fmt.Sprintf("%q %q %v %s", r.Answer.Reasoning, r.Answer.Content, r.Answer.Calls, r.Finish)
 }

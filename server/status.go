@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"pond/inference"
 	"pond/server/openai"
 )
 
@@ -25,6 +26,7 @@ type statusAnswer struct {
 	PrefillTotal    int             `json:"prefill_total"`
 	TokensPerSecond float64         `json:"tokens_per_second"`
 	Memory          memoryAnswer    `json:"memory"`
+	Reuse           reuseAnswer     `json:"reuse"`
 	Requests        []requestAnswer `json:"requests"` // that run or wait, oldest first
 	Responses       int             `json:"stored_responses"`
 }
@@ -33,6 +35,32 @@ type memoryAnswer struct {
 	WeightBytes   int64 `json:"weight_bytes"`
 	SnapshotBytes int64 `json:"snapshot_bytes"` // of kept conversations
 	ResponseBytes int64 `json:"stored_response_bytes"`
+}
+
+// reuseAnswer says what was not computed twice, in tokens.
+type reuseAnswer struct {
+	Reused            int64       `json:"reused_tokens"`   // of prompts, since the start
+	Computed          int64       `json:"computed_tokens"` // of prompts, since the start
+	Stored            int         `json:"stored_tokens"`   // that can be reused now
+	SavedSecondsToday float64     `json:"saved_seconds_today"`
+	LastMiss          *missAnswer `json:"last_miss"` // null: no prompt went another way than what was kept
+}
+
+// missAnswer is where a prompt went another way.
+type missAnswer struct {
+	Prompt int    `json:"prompt_tokens"`
+	Common int    `json:"common_tokens"`
+	Reused int    `json:"reused_tokens"`
+	Text   string `json:"text"` // how the prompt goes on there, shortened
+	AgeMS  int64  `json:"age_ms"`
+}
+
+func reuseOf(r inference.Reuse) reuseAnswer {
+	a := reuseAnswer{Reused: r.ReusedTokens, Computed: r.ComputedTokens, Stored: r.StoredTokens, SavedSecondsToday: r.SavedToday.Seconds()}
+	if m := r.Miss; m != nil {
+		a.LastMiss = &missAnswer{Prompt: m.PromptTokens, Common: m.CommonTokens, Reused: m.ReusedTokens, Text: m.Text, AgeMS: time.Since(m.At).Milliseconds()}
+	}
+	return a
 }
 
 // requestAnswer is one request; its ids are for POST /v1/pond/stop-thinking.
@@ -48,7 +76,7 @@ func (s *Server) status(c echo.Context) error {
 	info, st := s.engine.Info(), s.engine.Stats()
 	a := statusAnswer{State: "idle", Model: info.ID, Executor: info.Executor, Version: s.options.Version, UptimeSeconds: int64(time.Since(info.Created).Seconds()),
 		ContextTokens: info.ContextTokens, Queued: st.Queued, Active: st.Active, PrefillDone: st.PrefillDone, PrefillTotal: st.PrefillTotal,
-		TokensPerSecond: st.TokensPerSecond, Requests: []requestAnswer{}}
+		TokensPerSecond: st.TokensPerSecond, Reuse: reuseOf(st.Reuse), Requests: []requestAnswer{}}
 	a.Memory = memoryAnswer{WeightBytes: info.WeightBytes, SnapshotBytes: st.SnapshotBytes}
 	a.Responses, a.Memory.ResponseBytes = s.stored.size()
 	switch {

@@ -39,7 +39,7 @@ var changing = []struct {
 	{regexp.MustCompile(`"cached_tokens":\d+`), `"cached_tokens":0`},
 	{regexp.MustCompile(`"input_tokens":\d+,"cache_creation_input_tokens":0,"cache_read_input_tokens":\d+`), `"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0`},
 	{regexp.MustCompile(`"timings":\{[^}]*\}`), `"timings":{}`},
-	{regexp.MustCompile(`"(uptime_seconds|tokens_per_second|age_ms|snapshot_bytes|stored_response_bytes)":[0-9.e+-]+`), `"$1":0`},
+	{regexp.MustCompile(`"(uptime_seconds|tokens_per_second|age_ms|saved_seconds_today|snapshot_bytes|stored_response_bytes)":[0-9.e+-]+`), `"$1":0`},
 	{regexp.MustCompile(`"fp_[0-9a-f]+"`), `"fp_X"`},
 	{regexp.MustCompile(`"executor":"[^"]*"`), `"executor":"E"`},
 	{regexp.MustCompile(`"logprob":-?[0-9.e-]+`), `"logprob":-1`},
