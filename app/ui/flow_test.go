@@ -177,7 +177,7 @@ func TestTwentyPublishers(t *testing.T) {
 		st.ui.Publish(last)
 	}()
 	var held []time.Duration
-	st.until("the last state", func() bool {
+	st.within(length+2*time.Minute, "the last state", func() bool {
 		select {
 		case f := <-st.posts:
 			from := time.Now()

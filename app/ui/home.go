@@ -79,7 +79,7 @@ func newHomeWindow(u *UI) *homeWindow {
 
 	head := container.NewBorder(nil, nil, u.picture(52), container.NewCenter(h.next.Button), container.New(stacked{-13}, h.line, h.detail, h.context))
 	body := container.NewVBox(head, h.bar, h.trouble, h.reach, windows, h.extra, spread(container.NewHBox(about, diagnostics), quit))
-	h.w = u.window("Pond", 600, 460, scrolling(body))
+	h.w = u.window("Pond", 600, 480, scrolling(body))
 	h.draw(u.state)
 	return h
 }

@@ -92,8 +92,8 @@ func scenes() []scene {
 		{"welcome", stateOf(app.NeedModel), fyne.NewSize(620, 700), open(app.OpenWelcome), func(st *stage) fyne.Window { return st.ui.welcome.w }, nil},
 		{"welcome-found", found, fyne.NewSize(620, 700), open(app.OpenWelcome), func(st *stage) fyne.Window { return st.ui.welcome.w }, nil},
 		{"welcome-demo", small, fyne.NewSize(620, 700), open(app.OpenWelcome), func(st *stage) fyne.Window { return st.ui.welcome.w }, nil},
-		{"home", stateOf(app.Busy), fyne.NewSize(600, 460), open(app.OpenWindow), func(st *stage) fyne.Window { return st.ui.home.w }, nil},
-		{"home-failed", failed, fyne.NewSize(600, 460), open(app.OpenWindow), func(st *stage) fyne.Window { return st.ui.home.w }, nil},
+		{"home", stateOf(app.Busy), fyne.NewSize(600, 480), open(app.OpenWindow), func(st *stage) fyne.Window { return st.ui.home.w }, nil},
+		{"home-failed", failed, fyne.NewSize(600, 480), open(app.OpenWindow), func(st *stage) fyne.Window { return st.ui.home.w }, nil},
 		{"model", stateOf(app.Downloading), fyne.NewSize(700, 560), open(app.OpenModel), func(st *stage) fyne.Window { return st.ui.model.w }, nil},
 		{"chat", stateOf(app.Running), fyne.NewSize(980, 700), chatScene, chatWin, func(st *stage) { st.ui.chat.relayout(true) }},
 		{"chat-thinking", stateOf(app.Busy), fyne.NewSize(980, 700), func(st *stage) {

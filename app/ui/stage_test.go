@@ -144,14 +144,20 @@ func (st *stage) build(s app.State) {
 // until runs Fyne's thread until something is so, for as long as a slow machine may need.
 func (st *stage) until(what string, ok func() bool) {
 	st.t.Helper()
-	limit := time.NewTimer(time.Minute)
+	st.within(time.Minute, what, ok)
+}
+
+// within is until with a limit of its own, for what lasts.
+func (st *stage) within(d time.Duration, what string, ok func() bool) {
+	st.t.Helper()
+	limit := time.NewTimer(d)
 	defer limit.Stop()
 	for !ok() {
 		select {
 		case f := <-st.posts:
 			f()
 		case <-limit.C:
-			st.t.Fatalf("waited a minute for %s", what)
+			st.t.Fatalf("waited %v for %s", d, what)
 		}
 	}
 }
