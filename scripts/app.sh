@@ -6,8 +6,7 @@
 #   scripts/app.sh [SDK]      the app
 #   scripts/app.sh dmg [SDK]  the app, and the disk image and the zip of it
 #
-# From the environment: POND_UPDATE_FEED and POND_UPDATE_KEY, where the app looks for updates and what they are signed with (a release sets both),
-# and POND_METALLIB, a compiled Metal library instead of the one that is compiled here where xcrun has Metal's compiler.
+# From the environment: POND_UPDATE_FEED and POND_UPDATE_KEY, where the app looks for updates and what they are signed with (a release sets both).
 set -eu
 cd "$(dirname "$0")/.."
 image=no
@@ -50,11 +49,7 @@ else
     go build -tags "$tags" -ldflags "-s -w $stamp -extldflags \"-Wl,-platform_version,macos,15.0,15.0\"" "${flags[@]}" .
 fi
 
-metallib=${POND_METALLIB:-}
-if [ -z "$metallib" ] && [ "$(uname -s)" = Darwin ]; then
-  metallib=$(scripts/metallib.sh build)
-fi
-CGO_ENABLED=0 go run ./packaging/pack app -binary "$binary" -out build -time "$at" -feed "${POND_UPDATE_FEED:-}" -key "${POND_UPDATE_KEY:-}" -metallib "$metallib"
+CGO_ENABLED=0 go run ./packaging/pack app -binary "$binary" -out build -time "$at" -feed "${POND_UPDATE_FEED:-}" -key "${POND_UPDATE_KEY:-}"
 [ "$image" = yes ] || exit 0
 version=$(sed -n 's/^Version = "\(.*\)"$/\1/p' FyneApp.toml)
 CGO_ENABLED=0 go run ./packaging/pack zip -app build/Pond.app -out "build/Pond-$version.zip" -time "$at"

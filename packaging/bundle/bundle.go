@@ -39,13 +39,7 @@ type Spec struct {
 	// Feed is where the app looks for updates and Key what they are signed with, base64 of an Ed25519 public key. Both or neither: an app
 	// without them never looks.
 	Feed, Key string
-
-	// Library is the compiled Metal library; empty: the app compiles the kernels' text itself.
-	Library []byte
 }
-
-// LibraryFile is the place of the compiled Metal library in Contents/Resources.
-const LibraryFile = "pond.metallib"
 
 // Write makes dir/Name.app, signed ad hoc, and returns its path. What stood there is replaced.
 func Write(dir string, s Spec) (app string, err error) {
@@ -62,9 +56,6 @@ func Write(dir string, s Spec) (app string, err error) {
 		return "", fmt.Errorf("bundle: %w", err)
 	}
 	resources := map[string][]byte{"Resources/icon.icns": icon, "Resources/LICENSES.txt": s.Licences}
-	if len(s.Library) > 0 {
-		resources["Resources/"+LibraryFile] = s.Library
-	}
 	sealed := codeResources(resources)
 	binary, err = sign(binary, identity{ID: s.ID, Info: info, Resources: sealed})
 	if err != nil {

@@ -4,7 +4,6 @@
 //	pack zip      the archive that updates and Homebrew take
 //	pack image    the disk image that people take
 //	pack inspect  look at an app and say what is wrong with it
-//	pack kernels  the Metal text of all kernels, for Apple's compiler
 //	pack keygen   the key that updates are signed with; pack public prints its public half
 //	pack tar      the program without its window, for the terminal
 //	pack publish  the feed, Homebrew's recipes and the digests beside a release's archives
@@ -23,7 +22,6 @@ import (
 	"time"
 
 	"pond/assets"
-	"pond/metal/kernels"
 	"pond/packaging/bundle"
 	"pond/packaging/inspect"
 	"pond/packaging/licences"
@@ -38,7 +36,7 @@ func main() {
 
 // commands are what pack does, by name.
 var commands = map[string]func(*flag.FlagSet, []string) error{
-	"app": packApp, "zip": packZip, "image": packImage, "inspect": look, "kernels": kernelText,
+	"app": packApp, "zip": packZip, "image": packImage, "inspect": look,
 	"keygen": keygen, "public": public, "tar": packTar, "publish": publish, "check": check,
 }
 
@@ -56,7 +54,6 @@ func packApp(f *flag.FlagSet, args []string) error {
 	at := f.Int64("time", 0, "seconds since 1970 that every file bears: the commit's")
 	feed := f.String("feed", "", "where the app looks for updates; empty: nowhere")
 	key := f.String("key", "", "what updates are signed with: base64 of an Ed25519 public key")
-	library := f.String("metallib", "", "compiled Metal library; empty: the app compiles the kernels itself")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -71,11 +68,6 @@ func packApp(f *flag.FlagSet, args []string) error {
 	s := bundle.Spec{Product: product, Binary: *binary, Icon: assets.Icon(), Licences: terms, Feed: *feed, Key: *key}
 	if *at > 0 {
 		s.Time = time.Unix(*at, 0).UTC()
-	}
-	if *library != "" {
-		if s.Library, err = os.ReadFile(*library); err != nil {
-			return err
-		}
 	}
 	app, err := bundle.Write(*out, s)
 	if err != nil {
@@ -127,14 +119,6 @@ func look(f *flag.FlagSet, args []string) error {
 		return errors.New("want one app")
 	}
 	return report(f.Arg(0))
-}
-
-func kernelText(f *flag.FlagSet, args []string) error {
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	_, err := os.Stdout.WriteString(kernels.Source())
-	return err
 }
 
 // report prints what an app is, and fails where something is wrong with it.

@@ -295,7 +295,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Skip("this machine has no shellcheck")
 	}
-	for _, script := range []string{"packaging/install.sh", "scripts/app.sh", "scripts/metallib.sh", "scripts/release.sh", "scripts/release_check.sh", "scripts/stamp.sh"} {
+	for _, script := range []string{"packaging/install.sh", "scripts/app.sh", "scripts/release.sh", "scripts/release_check.sh", "scripts/stamp.sh"} {
 		if said, err := exec.Command(tool, filepath.Join(root, script)).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", script, err, said)
 		}
