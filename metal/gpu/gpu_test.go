@@ -39,6 +39,14 @@ kernel void copy_scaled(const device float* x [[buffer(0)]], device float* y [[b
                         uint i [[thread_position_in_grid]]) {
   if (int(i) < p.n) y[i] = x[i] * float(negative ? -factor : factor);
 }
+// y = x by way of 4 KB of memory that the kernel declares itself.
+kernel void copy_static(const device float* x [[buffer(0)]], device float* y [[buffer(1)]], constant copy_params& p [[buffer(2)]],
+                        uint i [[thread_position_in_grid]], uint lane [[thread_position_in_threadgroup]]) {
+  threadgroup float own[1024];
+  own[lane] = int(i) < p.n ? x[i] : 0.0f;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (int(i) < p.n) y[i] = own[lane];
+}
 // y = x + z; its result is where the parameters of the others are.
 kernel void copy_both(const device float* x [[buffer(0)]], const device float* z [[buffer(1)]], device float* y [[buffer(2)]],
                       constant copy_params& p [[buffer(3)]], uint i [[thread_position_in_grid]]) {
@@ -240,6 +248,18 @@ func TestDynamicThreadgroupMemory(t *testing.T) {
 	}
 }
 
+// All the memory that one kernel was given at launch is no part of what the next one, which declares its own, may use.
+func TestThreadgroupMemoryEndsWithItsKernel(t *testing.T) {
+	d := open(t, gputest.Options{})
+	d.SetKernel(copyKernel("copy_summed", 64, 32768))
+	d.SetKernel(copyKernel("copy_static", 64, 0))
+	x, y, z := newBuffer(t, d, "x", 64), newBuffer(t, d, "y", 64), newBuffer(t, d, "z", 64)
+	run(t, d, compile(t, d, []metal.Dispatch{dispatch("copy_summed", x, y)}, []metal.Dispatch{dispatch("copy_static", x, z)}))
+	if y.F32()[0] != 63*64/2 || z.F32()[63] != 63 {
+		t.Errorf("got %v and %v, want %v and 63", y.F32()[0], z.F32()[63], 63*64/2)
+	}
+}
+
 func TestLimitsAreToldBeforeTheyAreHit(t *testing.T) {
 	d := open(t, gputest.Options{})
 	x, y := newBuffer(t, d, "x", 100), newBuffer(t, d, "y", 100)
@@ -315,7 +335,13 @@ func TestAFailureOfTheGPUIsAnErrorOfTheRun(t *testing.T) {
 			x, y := newBuffer(t, d, "x", 100), newBuffer(t, d, "y", 100)
 			p := compile(t, d, []metal.Dispatch{dispatch("copy_add", x, y)})
 			d.Standin.Inject(standin.FaultCommandBuffer, 1, what)
+			_, _, before := d.Raw()
+			before.Retain() // so that its address is not another's
 			err := d.Run(p, metal.RunOptions{})
+			if _, _, after := d.Raw(); after == before {
+				t.Error("the queue is the same after the failure: a Mac ignores what it is given")
+			}
+			before.Release()
 			var fault *gpu.FaultError
 			if !errors.As(err, &fault) || fault.Pass != "p" {
 				t.Fatalf("got %v, want a FaultError of p", err)
@@ -427,8 +453,11 @@ func TestAbandonedBuffersAreGivenBack(t *testing.T) {
 	d := open(t, gputest.Options{})
 	x, y := newBuffer(t, d, "x", 100), newBuffer(t, d, "y", 100)
 	p := compile(t, d, []metal.Dispatch{dispatch("copy_add", x, y)})
+	const large = 1 << 20
+	_, dev, _ := d.Raw()
+	before := dev.CurrentAllocatedSize()
 	for range 50 {
-		newBuffer(t, d, "scratch", 1000)
+		newBuffer(t, d, "scratch", large/4)
 	}
 	for deadline := time.Now().Add(time.Minute); d.Live() > 2+5 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		runtime.GC() // the collector finds them in its own time
@@ -436,7 +465,10 @@ func TestAbandonedBuffersAreGivenBack(t *testing.T) {
 	if got := d.Live(); got > 2+5 {
 		t.Errorf("got %d live buffers, want the two in use and perhaps a few", got)
 	}
-	run(t, d, p)
+	run(t, d, p) // residency ends with the next run; until then the set holds what was given back
+	if got := dev.CurrentAllocatedSize() - before; d.Standin != nil && got > 10*large {
+		t.Errorf("got %d bytes still allocated after 50 buffers of %d were given back", got, large)
+	}
 	runtime.KeepAlive(x)
 	if y.F32()[1] != 2 {
 		t.Errorf("got %v, want 2", y.F32()[1])

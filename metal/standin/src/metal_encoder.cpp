@@ -91,6 +91,7 @@ void setThreadgroupMemory(In<Encoder> e, SEL, NSUInteger n, NSUInteger i) {
 bool bind(In<Encoder> e, const Pipeline& p, Dispatch& d) {
   bool good = true;
   NSUInteger dynamic = 0;
+  for (NSUInteger n : e->threadgroup) dynamic += n;  // what is set counts until it is set again, asked for or not
   for (const msl_arg_info& a : p.args) {
     if (a.kind == MSL_ARG_THREADGROUP) {
       NSUInteger n = a.index < MSL_MAX_THREADGROUP_ARGS ? e->threadgroup[a.index] : 0;
@@ -98,7 +99,6 @@ bool bind(In<Encoder> e, const Pipeline& p, Dispatch& d) {
         misuse("threadgroup-memory", "%s: %s at [[threadgroup(%u)]] has no memory: want setThreadgroupMemoryLength:atIndex: first", p.label.c_str(), a.name, a.index);
         good = false;
       }
-      dynamic += n;
       if (a.index < MSL_MAX_THREADGROUP_ARGS) d.grid.threadgroupBytes[a.index] = uint32_t(n);
       continue;
     }

@@ -145,7 +145,8 @@ void checkHeld(const CommandBuffer& c) {
   }
 }
 
-// runSteps runs what was recorded. After a failure the rest is skipped, but for signals, which others wait for.
+// runSteps runs what was recorded. After a failure the rest is skipped, signals too: Apple promises none of a command buffer that failed, so who waits
+// for one has to be let go by the program.
 void runSteps(CommandBuffer& c, Failure* failure) {
   Passes waited, done;  // passes before everything that follows; passes of this command buffer
   for (Step& s : c.steps) {
@@ -155,6 +156,7 @@ void runSteps(CommandBuffer& c, Failure* failure) {
       auto it = s.event->signals.lower_bound(s.value);
       if (it != s.event->signals.end()) waited.insert(it->second.begin(), it->second.end());
     } else if (s.event) {
+      if (failure->code != 0) continue;
       std::lock_guard g(s.event->mu);
       Passes& before = s.event->signals[s.value];
       before.insert(waited.begin(), waited.end());
