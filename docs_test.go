@@ -93,7 +93,8 @@ func TestDocsCommands(t *testing.T) {
 
 // TestDocsFlags: a flag that a page names belongs to one of Pond's commands, or to the program that the page speaks of.
 func TestDocsFlags(t *testing.T) {
-	known := map[string]bool{"help": true, "version": true, "install": true} // the last is xcode-select's
+	known := map[string]bool{"help": true, "version": true, "install": true, // xcode-select's
+		"cask": true, "zap": true, "agent": true, "link": true, "uninstall": true} // Homebrew's and install.sh's
 	var collect func(c *cobra.Command)
 	collect = func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
