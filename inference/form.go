@@ -89,6 +89,10 @@ func (e *Engine) formOf(r ChatRequest) (*form, error) {
 		if g, err = grammar.OrCalls(schema, tools, r.OneCall); err != nil {
 			return nil, err
 		}
+	case r.StrictTools:
+		if g, err = grammar.TextOrCalls(tools, r.OneCall); err != nil {
+			return nil, err
+		}
 	}
 	f.literal = schema != nil && !choice.forced()
 	if g == nil && !(f.noCalls && len(tools) > 0) {

@@ -245,6 +245,46 @@ func TestRequiredCallsEqualFreeOnes(t *testing.T) {
 	}
 }
 
+// A strict tool was offered, and the model called it with a level and a room that its schema does not have.
+func TestStrictToolsAreCalledAsDeclared(t *testing.T) {
+	e := openDemo(t)
+	tools := []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"set_light","strict":true,"parameters":{"type":"object","properties":{"level":{"type":"integer","minimum":10,"maximum":19},"room":{"type":"string","enum":["kitchen","hall"]}},"required":["level","room"],"additionalProperties":false}}}`)}
+	off := false
+	calls := 0
+	for seed := range uint64(6) {
+		c := user("Call set_light with level 3 in the bathroom.")
+		c.Tools, c.Thinking = tools, &off
+		params := seeded(seed)
+		params.Temperature, params.TopK, params.TopP = 2, 0, 1
+		params.Bias = map[int32]float64{e.tok.EncodeSpecial("<tool_call>")[0]: 12} // or the noise would seldom call
+		r := ask(t, e, c, Generation{MaxTokens: 120, StrictTools: true, Sampling: params})
+		if r.Finish != FinishToolCalls {
+			continue
+		}
+		for _, call := range r.Answer.Calls {
+			var a struct {
+				Level int
+				Room  string
+			}
+			calls++
+			if err := json.Unmarshal(call.Arguments, &a); err != nil || call.Name != "set_light" || a.Level < 10 || a.Level > 19 || a.Room != "kitchen" && a.Room != "hall" {
+				t.Errorf("seed %d: got the call %s%s, want it as declared", seed, call.Name, call.Arguments)
+			}
+		}
+	}
+	if calls == 0 {
+		t.Error("got no call at all: the test proves nothing")
+	}
+	// Text stays the text that it is without.
+	c := user("Hello! Who are you?")
+	c.Tools, c.Thinking = tools, &off
+	free := ask(t, e, c, Generation{MaxTokens: 40, Sampling: seeded(1)})
+	held := ask(t, e, c, Generation{MaxTokens: 40, Sampling: seeded(1), StrictTools: true})
+	if free.Answer.Content != held.Answer.Content || len(free.Answer.Calls)+len(held.Answer.Calls) > 0 {
+		t.Errorf("got %q with a strict tool, want %q", held.Answer.Content, free.Answer.Content)
+	}
+}
+
 func TestOneCallEndsTheAnswer(t *testing.T) {
 	a := newAnswer(context.Background())
 	w := &writer{job: &job{answer: a, gen: Generation{OneCall: true}, parser: chat.NewParser(chat.ParserOptions{Tools: weatherTools()})}, stopper: sample.NewStopper(nil), decoder: openTiny(t, Options{}).Tokenizer().NewDecoder()}

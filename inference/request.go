@@ -48,6 +48,8 @@ type Generation struct {
 	Format     grammar.Format
 	ToolChoice ToolChoice
 	OneCall    bool // the answer ends after its first call
+	// StrictTools holds calls to their tools where the model is free to call or not, as ToolChoice does where it must.
+	StrictTools bool
 	// OnPrefill is called as prompt tokens are taken in; everybody waits until it returns.
 	OnPrefill func(done, total int)
 	Priority  Priority

@@ -69,7 +69,7 @@ func nth(g inference.Generation, choice int, w *work) inference.Generation {
 
 // bind adds what only conversations have: the limit of the thinking, the form of the answer, and which tools must be called.
 func bind(g *inference.Generation, req *openai.ChatRequest) error {
-	g.ThinkingBudget, g.OneCall = req.ThinkingBudget, req.OneCall
+	g.ThinkingBudget, g.OneCall, g.StrictTools = req.ThinkingBudget, req.OneCall, req.StrictTools
 	if g.ToolChoice.Name = req.ToolChoice.Name; req.ToolChoice.Mode != openai.ToolNamed {
 		g.ToolChoice.Mode = string(req.ToolChoice.Mode)
 	}

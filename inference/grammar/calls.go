@@ -53,6 +53,74 @@ func OrCalls(g *Grammar, tools []json.RawMessage, one bool) (*Grammar, error) {
 	return calls(g, tools, "", one)
 }
 
+// TextOrCalls is the form of an answer that is free text, calls of tools, or text with calls behind it. What calls there are keep to their
+// tools; in the text, the tags that would open one are left to the token that does.
+func TextOrCalls(tools []json.RawMessage, one bool) (*Grammar, error) {
+	g, err := calls(nil, tools, "", one)
+	if err != nil {
+		return nil, err
+	}
+	return &Grammar{key: "text or " + g.key, build: func(v *Vocabulary) (*network, stateID) {
+		n, root := g.build(v)
+		return n, n.textBefore(root, v)
+	}}, nil
+}
+
+// textBefore reads free text and goes on as first does, whose first symbol opens a call.
+func (n *network) textBefore(first stateID, v *Vocabulary) stateID {
+	base := n.add()
+	states := map[string]stateID{"": base} // by the beginning of a tag that was read
+	tags := [...]string{callOpen, "<function="}
+	for _, tag := range tags {
+		for i := 1; i < len(tag); i++ {
+			if states[tag[:i]] == 0 {
+				states[tag[:i]] = n.add()
+			}
+		}
+	}
+	special := v != nil && v.has(symCallOpen)
+	for read, s := range states {
+		n.states[s].final = true
+		if n.states[s].body = freeText; read != "" {
+			n.states[s].body, n.states[s].base = likeText, base
+		}
+		for c := range 256 {
+			to, now := base, read+string([]byte{byte(c)})
+			switch next, begun := states[now]; {
+			case begun:
+				to = next
+			case slices.Contains(tags[:], now):
+				continue
+			case c == '<':
+				to = states["<"]
+			}
+			n.byte(s, to, byte(c))
+		}
+		n.edge(s, base, symCallClose, symOther)
+		switch {
+		case special:
+			n.skip(s, first)
+		case read == callOpen[:len(callOpen)-1]:
+			for _, e := range n.behind(first, read) {
+				n.states[s].edges = append(n.states[s].edges, e)
+			}
+		}
+	}
+	return base
+}
+
+// behind gives the edges of the state to which a text leads, one byte after the other.
+func (n *network) behind(s stateID, text string) []edge {
+	for i := range len(text) {
+		at := slices.IndexFunc(n.states[s].edges, func(e edge) bool { return e.lo == symbol(text[i]) })
+		if at < 0 {
+			return nil
+		}
+		s = n.states[s].edges[at].to
+	}
+	return n.states[s].edges
+}
+
 func calls(g *Grammar, tools []json.RawMessage, name string, one bool) (*Grammar, error) {
 	var all []*tool
 	sum := sha256.New()

@@ -107,6 +107,63 @@ func TestCallsAreWhole(t *testing.T) {
 	}
 }
 
+// A tool that is strict is called as it is declared, and the model says what it likes before it, or without it.
+func TestTextOrCalls(t *testing.T) {
+	for _, special := range []bool{true, false} {
+		v := made(900)
+		if !special {
+			v = nil
+		}
+		g, err := TextOrCalls(tools(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, root := g.build(v)
+		m := newMachine(n, root)
+		read := func(text string) (at int32) {
+			at = m.start
+			for text != "" && at != 0 {
+				if rest, ok := strings.CutPrefix(text, callOpen); ok && special {
+					at, text = m.step(at, symCallOpen), rest
+				} else if rest, ok := strings.CutPrefix(text, callClose); ok && special {
+					at, text = m.step(at, symCallClose), rest
+				} else {
+					at, text = m.step(at, symbol(text[0])), text[1:]
+				}
+			}
+			return at
+		}
+		const save = callOpen + "\n<function=save_file>\n<parameter=path>\na\n</parameter>\n<parameter=body>\nx < y <b>\n</parameter>\n</function>\n" + callClose
+		for text, want := range map[string]bool{
+			"":                               true,
+			"Hello, é 🌍 < > <b> <tool <func": true,
+			"a <<tool_cal l> <<function x>":  true,
+			save:                             true,
+			"I save it. <\n\n" + save:        true,
+			save + "\n" + callOpen + "\n<function=now>\n</function>\n" + callClose: true,
+			"a" + callOpen + "\n<function=other>":                                  false,
+			callOpen + "\n<function=save_file>\n</function>":                       false,
+			callOpen + "\n<function=log>\n<parameter=n>\nx":                        false,
+			"a <function=": false,
+			save + "b":     false,
+		} {
+			if at := read(text); (at != 0 && m.situations[at].whole) != want {
+				t.Errorf("special %v, %q: got a whole answer %v, want %v", special, text, !want, want)
+			}
+		}
+		if !special {
+			continue
+		}
+		// Every mask is the one that is found the slow way.
+		for _, text := range []string{"", "a", "a <", "a <tool_cal", "<functio", "x <<", callOpen, callOpen + "\n<function="} {
+			at := read(text)
+			if !slices.Equal(m.mask(v, at), slowMask(m, v, at)) {
+				t.Errorf("%q: the mask differs from the slow one", text)
+			}
+		}
+	}
+}
+
 // reads reports whether an answer may be text, whose call tags are tokens.
 func reads(b *Bound, text string) bool {
 	m := b.m

@@ -56,7 +56,7 @@ func DecodeMessages(body []byte, counting bool) (*MessagesRequest, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	req.Ignored = r.names()
+	req.Ignored, req.StrictTools = r.names(), r.strict
 	return req, nil
 }
 

@@ -24,6 +24,7 @@ type ChatRequest struct {
 	Tools            []json.RawMessage
 	ToolChoice       ToolChoice
 	OneCall          bool  // parallel_tool_calls false
+	StrictTools      bool  // a tool is strict
 	Thinking         *bool // nil when the client left it to the server
 	ThinkingBudget   int   // tokens; 0 is no limit
 	PreserveThinking bool
@@ -54,7 +55,7 @@ func DecodeChat(body []byte) (*ChatRequest, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	req.Ignored = r.names()
+	req.Ignored, req.StrictTools = r.names(), r.strict
 	return req, nil
 }
 

@@ -21,6 +21,7 @@ import (
 type report struct {
 	err     *Error
 	ignored []string
+	strict  bool // a tool is
 }
 
 func (r *report) fail(param, code, format string, args ...any) {

@@ -11,7 +11,7 @@ import (
 //   - a value that asks for nothing (the neutral ones below) passes, because clients write out the API's defaults;
 //   - any other value is refused by name: an answer that ignored it would look like one that obeyed;
 //   - fields of other local servers that bind the form of the answer are refused too, for the same reason;
-//   - a wish that OpenAI's own helpers send unasked (strict tools) is taken and named as ignored: refusing it would refuse the helpers;
+//   - what clients send unasked and nothing can be done about (hosted search of agents) is taken and named as ignored: refusing it would refuse the clients;
 //   - fields that cannot change the answer (hints, see takeHints) are checked for their type and pass.
 
 // refusal is one field that is not implemented.

@@ -78,7 +78,7 @@ func DecodeResponse(body []byte, item func(id string) (json.RawMessage, bool)) (
 	if r.err != nil {
 		return nil, r.err
 	}
-	req.Ignored = r.names()
+	req.Ignored, req.StrictTools = r.names(), r.strict
 	return req, nil
 }
 

@@ -67,9 +67,8 @@ func (o *object) checkFunction(parameters string) {
 	}
 	o.str("description")
 	o.object(parameters)
-	// OpenAI's helpers ask for it as a matter of course. Arguments take the types of the schema and are not held to it further.
 	if strict := o.boolean("strict"); strict != nil && *strict {
-		o.report.ignore(o.at("strict"))
+		o.report.strict = true
 	}
 }
 
