@@ -1,19 +1,21 @@
 package kernels
 
 import (
+	"os"
 	"reflect"
 	"testing"
 
 	"pond/metal/standin"
 )
 
-// TestTuningChangesNoBit: each choice of launch switched off gives the same results to the last bit, in every case whose launch it changes.
+// TestTuningChangesNoBit: each choice of launch switched off gives the same results to the last bit, in the first cases of each kernel whose launch
+// it changes, and in all of them with POND_METAL_CHECK=1.
 func TestTuningChangesNoBit(t *testing.T) {
 	m := openMachine(t, false)
 	cases := shortCases()
 	for name, tuning := range map[string]Tuning{"narrow sets": {NarrowSets: true}, "tall tiles": {TallTiles: true}, "lone heads": {LoneHeads: true}} {
 		t.Run(name, func(t *testing.T) {
-			changed := map[string]bool{}
+			changed := map[string]int{}
 			for _, c := range cases {
 				tuned := c
 				tuned.kernel = Tuned(c.kernel, tuning)
@@ -28,7 +30,9 @@ func TestTuningChangesNoBit(t *testing.T) {
 				if g1, c1 := launch(tuned.kernel); g0 == g1 && reflect.DeepEqual(c0, c1) {
 					continue
 				}
-				changed[c.kernel.Name] = true
+				if changed[c.kernel.Name]++; changed[c.kernel.Name] > 4 && os.Getenv("POND_METAL_CHECK") == "" {
+					continue
+				}
 				if err := equalBits(m.run(t, c, standin.KernelOptions{Poison: true}), m.run(t, tuned, standin.KernelOptions{Poison: true})); err != nil {
 					t.Errorf("%v: %v", c, err)
 				}
@@ -39,7 +43,7 @@ func TestTuningChangesNoBit(t *testing.T) {
 				"lone heads":  {"attn_decode", "attn_decode_bf16"},
 			}[name]
 			for _, k := range want {
-				if !changed[k] {
+				if changed[k] == 0 {
 					t.Errorf("%s: no case whose launch changes", k)
 				}
 			}
