@@ -8,7 +8,7 @@ GUI_CC := $(shell command -v clang-19 2>/dev/null)
 GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
 GUI_TAGS = -tags migrated_fynedo$(if $(filter Linux,$(shell uname -s)),$(comma)x11)
 
-.PHONY: help run test build gui bench bench-peer bench-pull test-faults fuzz schemas timelines masks clients load parity parity-mlx rehearsal screenshot screenshots bench-ui icons test-app app dmg release release-check metal-check test-gpu metal-report clean
+.PHONY: help run test build gui bench bench-peer bench-pull test-faults fuzz schemas timelines bench-sessions soak masks clients load parity parity-mlx rehearsal screenshot screenshots bench-ui icons test-app app dmg release release-check metal-check test-gpu metal-report clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,12 @@ schemas: ## 200 generated JSON schemas, answered by the demo model at temperatur
 
 timelines: ## conversations that go on, branch, are edited and broken off: 10,000 answers that equal cold ones (STEPS=10000)
 	@POND_TIMELINES=$(or $(STEPS),10000) CGO_ENABLED=0 $(GO) test ./inference -run TestTimelines -count 1 -timeout 600m -v
+
+bench-sessions: ## reuse of a prompt of 12,000 tokens, gaps of a stream beside a long prompt, throughput of four clients
+	@POND_BENCH_SESSIONS=1 CGO_ENABLED=0 $(GO) test ./inference -run TestBenchSessions -count 1 -timeout 60m -v
+
+soak: ## eight clients at random, some of whom leave: nothing lost, memory flat (SOAK=30m)
+	@POND_SOAK=$(or $(SOAK),30m) CGO_ENABLED=0 $(GO) test ./inference -run TestSoak -count 1 -timeout 600m -v
 
 masks: ## what it costs to hold an answer to a schema, with a vocabulary of 248,320 tokens
 	@POND_MASKS=1 CGO_ENABLED=0 $(GO) test ./inference/grammar -run TestMaskCost -count 1 -v

@@ -50,8 +50,8 @@ func FullNeed(x Executor) (memgate.Need, error) {
 }
 
 // conversationBytes is what the gate counted for conversations: the ceiling of all that work and are kept.
-func conversationBytes(s qwen36.Shape, context int) (n int64) {
-	for _, b := range s.StateBuffers(context) {
+func conversationBytes(o qwen36.Options, s qwen36.Shape, context int) (n int64) {
+	for _, b := range o.StateBuffers(s, context) {
 		if b.RowBytes > 0 {
 			n += sessions * b.LenBytes
 		} else {

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"pond/inference/chat"
+	"pond/inference/qwen36"
 	"pond/inference/sample"
 )
 
 // Case 27: 60 prompts that have nothing in common. What is kept never grows past the ceiling, and all of it can be had back.
 func TestSixtyPromptsKeepToTheCeiling(t *testing.T) {
 	e := openTiny(t, Options{ContextTokens: 600})
-	e.kept.do(func() { e.kept.ceiling = conversationBytes(e.model.Shape, 600) / 2 })
+	e.kept.do(func() { e.kept.ceiling = conversationBytes(qwen36.Options{}, e.model.Shape, 600) / 2 })
 	var after []int64
 	for i := range 60 {
 		ask(t, e, user(fmt.Sprintf("%d%s", i, strings.Repeat(fmt.Sprint(" ", i), 20))), Generation{MaxTokens: 2, Sampling: seeded(1)})
@@ -114,11 +115,26 @@ func endless(e *Engine, seed uint64) *sample.Params {
 	return p
 }
 
+// A GPU's keys and values take half: the ceiling of conversations is what the memory gate counts on each executor.
+func TestTheCeilingIsWhatTheGateCounts(t *testing.T) {
+	m := openTiny(t, Options{}).model
+	for _, x := range []Executor{Host, Standin} {
+		n, err := shapeNeed(m.Shape, placementOf(x), Options{Executor: x, ContextTokens: 600})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := int64(n.SequenceState)*int64(n.Sequences*(1+n.Snapshots)) + int64(n.KVBytesPerToken)*int64(n.Sequences)*600
+		if got := conversationBytes(planOptions(x, nil), m.Shape, 600); got != want {
+			t.Errorf("%s: got %d bytes, want %d", x, got, want)
+		}
+	}
+}
+
 // When memory runs out the younger answer gives up its own and goes on later; both say what they would have said alone.
 func TestMemoryGoesToTheOldest(t *testing.T) {
 	o := Options{Executor: HostExact, ContextTokens: 3000, ChunkTokens: 128}
 	e, alone := openTiny(t, o), openTiny(t, o)
-	e.kept.do(func() { e.kept.ceiling = conversationBytes(e.model.Shape, 2600) })
+	e.kept.do(func() { e.kept.ceiling = conversationBytes(qwen36.Options{}, e.model.Shape, 2600) })
 	gave := 0
 	e.watchTurns(func(k kind) {
 		if k == again {

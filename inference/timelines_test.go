@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"pond/inference/chat"
+	"pond/inference/qwen36"
 )
 
 // timelines plays conversations that go on, are answered anew, edited, branched, interleaved and broken off, while memory comes and goes, and
@@ -87,7 +88,9 @@ func (l *timelines) step() {
 	case 0:
 		l.warm.DropSnapshots()
 	case 1:
-		l.warm.kept.do(func() { l.warm.kept.ceiling = conversationBytes(l.warm.model.Shape, 700+l.rnd.IntN(3000)) })
+		l.warm.kept.do(func() {
+			l.warm.kept.ceiling = conversationBytes(qwen36.Options{}, l.warm.model.Shape, 700+l.rnd.IntN(3000))
+		})
 	case 2:
 		if err := l.warm.Close(); err != nil {
 			l.Fatal(err)

@@ -1,0 +1,217 @@
+package inference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pond/assets"
+	"pond/inference/chat"
+)
+
+// What sessions are for, in figures, and what they must not do in half an hour. Run by make bench-sessions and make soak: a figure says
+// nothing without a quiet machine.
+
+// benchPrompt is a prompt of about n tokens of the demo model: nothing that it has seen, since only the time matters.
+func benchPrompt(rnd *rand.Rand, e *Engine, n int) string {
+	var b strings.Builder
+	for i := 0; len(e.Tokenizer().Encode(b.String())) < n; {
+		for range max(16, n/64) {
+			fmt.Fprintf(&b, "word%d ", rnd.IntN(1000))
+			i++
+		}
+	}
+	return b.String()
+}
+
+func TestBenchSessions(t *testing.T) {
+	if os.Getenv("POND_BENCH_SESSIONS") == "" {
+		t.Skip("make bench-sessions measures; it takes a minute and a quiet machine")
+	}
+	rnd := rand.New(rand.NewPCG(1, 1))
+	e, err := Open(context.Background(), Options{Model: FromFS(assets.Demo()), ID: "pond-demo", ContextTokens: 32768})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	first := func(what string, cold time.Duration, system, question string) time.Duration {
+		c := user(question)
+		c.Messages = append([]chat.Message{{Role: "system", Content: chat.TextContent(system)}}, c.Messages...)
+		start := time.Now()
+		r := ask(t, e, c, Generation{MaxTokens: 1, Sampling: seeded(1)})
+		took := time.Since(start)
+		line := fmt.Sprintf("%-34s %6d tokens, %5.1f %% reused, first token after %7.1f ms", what, r.Usage.PromptTokens, 100*float64(r.Usage.CachedTokens)/float64(r.Usage.PromptTokens), 1000*took.Seconds())
+		if cold > 0 {
+			line += fmt.Sprintf(", %.1f %% of cold", 100*took.Seconds()/cold.Seconds())
+		}
+		t.Log(line)
+		return took
+	}
+	system, question := benchPrompt(rnd, e, 6000), benchPrompt(rnd, e, 6000)
+	cold := first("cold", 0, system, question)
+	first("the same again", cold, system, question)
+	first("a sibling: system text in common", cold, system, benchPrompt(rnd, e, 100))
+	t.Logf("kept: %.1f MB", float64(e.Stats().SnapshotBytes)/1e6)
+	e.DropSnapshots()
+
+	// Two clients, one with a long prompt.
+	gaps := func(beside string) {
+		ctx, leave := context.WithCancel(context.Background())
+		defer leave()
+		a, err := e.Complete(ctx, CompletionRequest{Prompt: "Once", Generation: Generation{Sampling: endless(e, 1)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Next()
+		var mu sync.Mutex
+		var chunks []time.Duration
+		at := time.Now()
+		e.watchTurns(func(k kind) {
+			mu.Lock()
+			defer mu.Unlock()
+			if now := time.Now(); k == chunk {
+				chunks = append(chunks, now.Sub(at))
+				at = now
+			} else {
+				at = now
+			}
+		})
+		defer e.turn.Store(nil)
+		done := make(chan error, 1)
+		b, err := e.Complete(ctx, CompletionRequest{Prompt: beside, Generation: Generation{MaxTokens: 1, Sampling: seeded(1)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, err := b.Wait(); done <- err }()
+		var most time.Duration
+		tokens, last := 0, time.Now()
+		for running := true; running; {
+			if _, ok := a.Next(); !ok {
+				t.Fatal(a.Err())
+			}
+			now := time.Now()
+			most, last = max(most, now.Sub(last)), now
+			tokens++
+			select {
+			case err := <-done:
+				if err != nil {
+					t.Fatal(err)
+				}
+				running = false
+			default:
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		var longest time.Duration
+		for _, c := range chunks {
+			longest = max(longest, c)
+		}
+		t.Logf("a stream beside a prompt of %d tokens: longest gap %.0f ms, longest chunk %.0f ms, ratio %.2f; %d tokens of the stream meanwhile", len(e.Tokenizer().Encode(beside)), 1000*most.Seconds(), 1000*longest.Seconds(), most.Seconds()/longest.Seconds(), tokens)
+	}
+	gaps(benchPrompt(rnd, e, 16000))
+
+	// Clients that are all answered.
+	rate := func(n int) float64 {
+		var wait sync.WaitGroup
+		start := time.Now()
+		for i := range n {
+			wait.Go(func() {
+				a, err := e.Complete(context.Background(), CompletionRequest{Prompt: fmt.Sprint("Once ", i), Generation: Generation{MaxTokens: 100, Sampling: endless(e, uint64(i))}})
+				if err == nil {
+					_, err = a.Wait()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		return float64(100*n) / time.Since(start).Seconds()
+	}
+	rate(1)
+	one, four := rate(1), rate(4)
+	t.Logf("decode: %.1f tokens/s for one client, %.1f for four together, ratio %.2f", one, four, four/one)
+}
+
+// Eight clients at random for as long as POND_SOAK says: every request ends as it should, and memory at the end is what it was after the
+// first third.
+func TestSoak(t *testing.T) {
+	length, err := time.ParseDuration(os.Getenv("POND_SOAK"))
+	if err != nil {
+		t.Skip("make soak runs for half an hour")
+	}
+	e, err := Open(context.Background(), Options{Model: FromFS(assets.Demo()), ID: "pond-demo", ContextTokens: 2048})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	end := time.Now().Add(length)
+	var mu sync.Mutex
+	answered, left := 0, 0
+	var clients sync.WaitGroup
+	for i := range 8 {
+		clients.Go(func() {
+			l := &timelines{T: t, rnd: rand.New(rand.NewPCG(uint64(i), 2))}
+			l.words = func(n int) string { return strings.Repeat("pond water ", n) }
+			l.talks = append(l.talks, l.begin(), l.begin())
+			for time.Now().Before(end) {
+				c := l.talk()
+				l.change(c)
+				ctx, leave := context.WithCancel(context.Background())
+				if l.rnd.IntN(5) == 0 {
+					time.AfterFunc(time.Duration(l.rnd.IntN(1000))*time.Millisecond, leave)
+				}
+				a, err := e.Chat(ctx, ChatRequest{Conversation: *c, Generation: Generation{MaxTokens: 1 + l.rnd.IntN(40), Sampling: seeded(l.rnd.Uint64())}})
+				var r Result
+				if err == nil {
+					r, err = a.Wait()
+				}
+				leave()
+				var full *ContextError
+				mu.Lock()
+				switch {
+				case err == nil:
+					answered++
+					c.Messages = append(c.Messages[:len(c.Messages):len(c.Messages)], r.Answer.Message())
+				case errors.Is(err, context.Canceled):
+					left++
+				case errors.As(err, &full):
+					*c = l.begin()
+				default:
+					t.Error(err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	resident := func() float64 {
+		debug.FreeOSMemory()
+		s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+		metrics.Read(s)
+		return float64(s[0].Value.Uint64()-s[1].Value.Uint64()) / 1e6
+	}
+	time.Sleep(length / 3)
+	third := resident()
+	time.Sleep(length / 3)
+	second := resident()
+	clients.Wait()
+	last := resident()
+	e.DropSnapshots()
+	st := e.Stats()
+	t.Logf("%d answered, %d left; %.0f MB after a third, %.0f after two, %.0f at the end, %.0f when all was dropped; reuse %+v", answered, left, third, second, last, resident(), st.Reuse)
+	if last > 1.25*third {
+		t.Errorf("memory grew from %.0f to %.0f MB", third, last)
+	}
+	if st.Active+st.Queued != 0 || st.SnapshotBytes != 0 {
+		t.Errorf("got %d at work, %d waiting and %d bytes kept at the end, want none", st.Active, st.Queued, st.SnapshotBytes)
+	}
+}
