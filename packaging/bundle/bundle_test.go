@@ -38,7 +38,7 @@ func copySources(t *testing.T, to string) {
 			return err
 		}
 		if d.IsDir() {
-			if rel != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"build", "testdata", "screenshots", "train", "parity", "node_modules"}, d.Name())) {
+			if rel != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"build", "testdata", "screenshots", "train", "node_modules"}, d.Name())) {
 				return fs.SkipDir
 			}
 			return os.MkdirAll(filepath.Join(to, rel), 0o755)
