@@ -41,6 +41,10 @@ bench: ## decode and prefill speed of the demo model, and the time from start to
 bench-peer: ## decode and prefill of the full shape beside llama.cpp: 45 GB of disk, 22 GiB of memory (ARGS="-contexts 256,4096,65536"; DIR)
 	@DIR=$(DIR) scripts/benchpeer/peer.sh $(ARGS)
 
+.PHONY: bench-http
+bench-http: ## Pond's server beside llama.cpp's, models of the demo's size, by 1, 4 and 16 clients (ARGS="--allow-dirty --out DIR"; installs a wheel from PyPI)
+	@DIR=$(DIR) scripts/benchpeer/http.sh $(ARGS)
+
 bench-pull: ## rate and memory of the downloader on loopback, with hashing, without, and beside curl (BYTES=2000000000; RATE bounds it, in bytes a second)
 	@POND_BENCH_BYTES=$(or $(BYTES),2000000000) POND_BENCH_RATE=$(RATE) CGO_ENABLED=0 $(GO) test ./inference/checkpoint/fetch -run TestBenchPull -count 1 -timeout 60m -v
 

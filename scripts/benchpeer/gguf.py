@@ -3,6 +3,7 @@
 Weights are pieces of a seeded pool of blocks with random signs, cut at random places: a matrix has mean near zero and deviation 1/sqrt(width), so
 activations stay finite. Only the standard library is used.
 """
+import json
 import math
 import os
 import random
@@ -15,6 +16,10 @@ ALIGNMENT = 32
 
 SHAPE = dict(layers=40, hidden=2048, vocab=248320, heads=16, kv_heads=2, head_dim=256, rotary=64, experts=256, used=8, inter=512, shared=512,
              interval=4, key_heads=16, value_heads=32, key_dim=128, conv=4, context=262144)
+
+# The demo model's, whose tokenizer goes with it so that both servers cut a prompt alike.
+DEMO = dict(layers=8, hidden=512, vocab=4096, heads=4, kv_heads=2, head_dim=256, rotary=64, experts=12, used=4, inter=256, shared=256,
+            interval=4, key_heads=2, value_heads=4, key_dim=128, conv=4, context=32768)
 
 
 def size_of(dims, kind):
@@ -81,9 +86,27 @@ def entry(key, value):
     return text(key) + struct.pack("<IIQ", 9, 5, len(value)) + struct.pack(f"<{len(value)}i", *value)
 
 
-def metadata(s):
+def made_up(s):
+    """Tokens, their types and merges that only count: nothing is ever written with them."""
+    return [f"t{i}" for i in range(s["vocab"] - 1)] + ["<|end|>"], [1] * (s["vocab"] - 1) + [3], ["t 1"], s["vocab"] - 1
+
+
+def published(s, path):
+    """Tokens, their types and merges of a tokenizer.json; rows beyond are unused."""
+    with open(path, encoding="utf-8") as f:
+        t = json.load(f)
+    names, kinds = [f"<unused {i}>" for i in range(s["vocab"])], [5] * s["vocab"]
+    for name, i in t["model"]["vocab"].items():
+        names[i], kinds[i] = name, 1
+    for a in t["added_tokens"]:
+        names[a["id"]], kinds[a["id"]] = a["content"], 3
+    merges = [m if isinstance(m, str) else " ".join(m) for m in t["model"]["merges"]]
+    return names, kinds, merges, names.index("<|im_end|>")
+
+
+def metadata(s, tokenizer):
     arch = "qwen35moe."
-    vocabulary = [f"t{i}" for i in range(s["vocab"] - 1)] + ["<|end|>"]
+    vocabulary, kinds, merges, end = tokenizer
     return [entry("general.architecture", "qwen35moe"), entry("general.name", "made up"), entry("general.quantization_version", 2)] + [
         entry(arch + k, v) for k, v in {
             "block_count": s["layers"], "context_length": s["context"], "embedding_length": s["hidden"], "feed_forward_length": s["inter"],
@@ -95,8 +118,7 @@ def metadata(s):
             "full_attention_interval": s["interval"], "vocab_size": s["vocab"], "attention.layer_norm_rms_epsilon": 1e-6,
             "rope.freq_base": 1e7, "rope.dimension_sections": [11, 11, 10, 0]}.items()] + [
         entry("tokenizer.ggml.model", "gpt2"), entry("tokenizer.ggml.pre", "qwen2"), entry("tokenizer.ggml.tokens", vocabulary),
-        entry("tokenizer.ggml.token_type", [1] * (s["vocab"] - 1) + [3]), entry("tokenizer.ggml.merges", ["t 1"]),
-        entry("tokenizer.ggml.eos_token_id", s["vocab"] - 1)]
+        entry("tokenizer.ggml.token_type", kinds), entry("tokenizer.ggml.merges", merges), entry("tokenizer.ggml.eos_token_id", end)]
 
 
 def block(kind, spread, rng):
@@ -109,11 +131,11 @@ def block(kind, spread, rng):
     return half.pack(size / 258) + half.pack(7.5 * size / 258) + rng.randbytes(140)  # 6-bit scales times nibbles
 
 
-def write(path, kind, shape=SHAPE, seed=1):
-    """Writes the file and returns the bytes of weights that one decoded token reads."""
+def write(path, kind, shape=SHAPE, seed=1, tokenizer=None):
+    """Writes the file and returns the bytes of weights that one decoded token reads. Tokenizer is a tokenizer.json; None makes one up."""
     rng = random.Random(seed)
     plan = list(tensors(shape, kind))
-    meta = metadata(shape)
+    meta = metadata(shape, published(shape, tokenizer) if tokenizer else made_up(shape))
     infos, at, active = b"", 0, 0
     for name, dims, of, _ in plan:
         infos += text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, of, at)
