@@ -19,6 +19,7 @@ import (
 
 	"pond/app"
 	"pond/inference"
+	"pond/inference/ablate"
 	"pond/inference/bench"
 	"pond/inference/memgate"
 )
@@ -31,6 +32,7 @@ type benchFlags struct {
 	intervals int
 	cooldown  time.Duration
 	against   string
+	ablate    string
 	python    string
 	out       string
 	arm       string
@@ -92,6 +94,7 @@ run here, 7 there is not enough memory.`,
 	flags.IntVar(&f.intervals, "intervals", bench.Intervals, "intervals between tokens that each figure of decode is made of")
 	flags.DurationVar(&f.cooldown, "cooldown", 10*time.Second, "rest before each measurement; four times that from 65,536 tokens on")
 	flags.StringVar(&f.against, "against", "", "measure this engine in the same schedule: mlx-lm")
+	flags.StringVar(&f.ablate, "ablate", "", "measure each of these optimisations switched off as well, in the same schedule: names with commas, or all")
 	flags.StringVar(&f.python, "python", "python3", "the Python that has mlx-lm, for --against")
 	flags.StringVar(&f.out, "out", ".", "folder for the report; it must exist")
 	flags.StringArrayVar(&f.http, "http", nil, "measure a server: NAME=URL or URL, such as pond=http://127.0.0.1:11535/v1 (repeat for several)")
@@ -159,6 +162,18 @@ func (f *benchFlags) runEngines(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+	names := f.ablate
+	if names == "all" {
+		var each []string
+		for _, e := range ablate.Table() {
+			each = append(each, string(e.Switch))
+		}
+		names = strings.Join(each, ",")
+	}
+	switches, err := ablate.Parse(names)
+	if err != nil {
+		return &exitError{exitUsage, fmt.Errorf("--ablate: %w", err)}
+	}
 	vocab, err := openTokenizer(s, f.engine.model)
 	if err != nil {
 		return err
@@ -187,10 +202,15 @@ func (f *benchFlags) runEngines(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	start := map[string]func(bench.Arm) (*exec.Cmd, error){bench.PondEngine: f.ownArm(program), bench.MLXEngine: bench.MLX(f.python, config.Model.Dir)}
+	start := map[string]func(bench.Arm) (*exec.Cmd, error){bench.PondEngine: f.ownArm(program, ""), bench.MLXEngine: bench.MLX(f.python, config.Model.Dir)}
 	engines := []string{bench.PondEngine}
 	if f.against != "" {
 		engines = append(engines, f.against)
+	}
+	for _, w := range switches.Asked() {
+		name := bench.Without(string(w))
+		engines = append(engines, name)
+		start[name] = f.ownArm(program, w)
 	}
 	report.Rounds, report.Cooldown = f.rounds, f.cooldown.String()
 	rows, overrides, err := bench.Run(ctx, bench.Options{
@@ -226,14 +246,14 @@ func (f *benchFlags) holds(config app.Config, tokens int) (string, error) {
 	return "", nil
 }
 
-// ownArm starts this program again for one arm.
-func (f *benchFlags) ownArm(program string) func(bench.Arm) (*exec.Cmd, error) {
+// ownArm starts this program again for one arm, with an optimisation switched off or, where off is empty, none.
+func (f *benchFlags) ownArm(program string, off ablate.Switch) func(bench.Arm) (*exec.Cmd, error) {
 	return func(a bench.Arm) (*exec.Cmd, error) {
 		arm, err := json.Marshal(a)
 		if err != nil {
 			return nil, err
 		}
-		args := []string{"bench", "--arm", string(arm), "--model", f.engine.model, "--executor", f.engine.executor}
+		args := []string{"bench", "--arm", string(arm), "--model", f.engine.model, "--executor", f.engine.executor, "--ablate", string(off)}
 		if f.engine.anyway {
 			args = append(args, "--anyway")
 		}
@@ -247,11 +267,20 @@ func (f *benchFlags) runArm(ctx context.Context, s streams) error {
 	if err := json.Unmarshal([]byte(f.arm), &a); err != nil || a.Context < 1 || a.Intervals < 1 || a.Vocab < 1 {
 		return usageError("--arm: got %q, want an arm as JSON", f.arm)
 	}
+	off, err := ablate.Parse(f.ablate)
+	if err != nil {
+		return &exitError{exitUsage, fmt.Errorf("--ablate: %w", err)}
+	}
 	f.engine.context = a.Context + a.Intervals
-	begun := time.Now()
-	e, _, err := f.engine.open(ctx, s)
+	config, err := f.engine.config(s)
 	if err != nil {
 		return err
+	}
+	config.Ablate = off
+	begun := time.Now()
+	e, err := config.Open(ctx)
+	if err != nil {
+		return withCode(err)
 	}
 	defer e.Close()
 	sample := bench.Sample{Executor: e.Info().Executor, LoadS: time.Since(begun).Seconds()}
@@ -260,6 +289,9 @@ func (f *benchFlags) runArm(ctx context.Context, s streams) error {
 		return err
 	}
 	sample.PrefillS, sample.Digest = m.Prefill.Seconds(), bench.Digest(m.Tokens)
+	for _, w := range off.Acted() {
+		sample.Switches = append(sample.Switches, string(w))
+	}
 	for _, d := range m.Intervals {
 		sample.Intervals = append(sample.Intervals, d.Seconds())
 	}

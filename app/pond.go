@@ -13,6 +13,7 @@ import (
 
 	"pond/app/settings"
 	"pond/inference"
+	"pond/inference/ablate"
 	"pond/inference/chat"
 	"pond/inference/memgate"
 	"pond/server"
@@ -32,6 +33,7 @@ type Config struct {
 	Logger         *slog.Logger
 	OnLoad         func(done, total int64) // bytes of weights in memory, of how many; see inference.Options
 	Memory         func() memgate.Reading  // nil: the machine's
+	Ablate         *ablate.Set             // optimisations to switch off, for measurements; nil: none
 }
 
 // OpenError says that a model was found and cannot be opened: damaged or foreign files, or options it was not made for.
@@ -79,7 +81,7 @@ func (c Config) Open(ctx context.Context) (*inference.Engine, error) {
 // open loads the model and tells how the machine stands after it.
 func (c Config) open(ctx context.Context) (*inference.Engine, memgate.Loaded, error) {
 	var loaded memgate.Loaded
-	options := inference.Options{Model: inference.FromDir(c.Model.Dir), ID: c.Model.ID, Executor: c.Executor, ContextTokens: c.ContextTokens, Logger: c.Logger, OnLoad: c.OnLoad}
+	options := inference.Options{Model: inference.FromDir(c.Model.Dir), ID: c.Model.ID, Executor: c.Executor, ContextTokens: c.ContextTokens, Logger: c.Logger, OnLoad: c.OnLoad, Ablate: c.Ablate}
 	if c.Model.Files != nil {
 		options.Model = inference.FromFS(c.Model.Files)
 	} else if err := c.Model.unchanged(); err != nil {

@@ -153,16 +153,22 @@ func describe(r Row) string {
 	for _, name := range names {
 		words = append(words, name+" "+r.Versions[name])
 	}
-	if len(r.Switches) > 0 {
-		words = append(words, "switches: "+strings.Join(r.Switches, ", "))
-	} else if r.Engine == PondEngine {
-		words = append(words, "no switches")
+	switch {
+	case len(r.Switches) > 0:
+		words = append(words, "switched off: "+strings.Join(r.Switches, ", "))
+	case r.Engine == PondEngine:
+		words = append(words, "nothing switched off")
+	case strings.HasPrefix(r.Engine, Without("")):
+		words = append(words, "this executor or model has no such optimisation: the difference is noise")
 	}
 	return strings.Join(words, "; ")
 }
 
 // PondEngine is this program's name in reports.
 const PondEngine = "pond"
+
+// Without is the name of this program with an optimisation switched off.
+func Without(optimisation string) string { return PondEngine + " without " + optimisation }
 
 func objections(b *strings.Builder, os []Objection) {
 	for _, o := range os {

@@ -31,7 +31,7 @@ func TestMarkdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"# qwen, 2026-11-30 01:02 UTC", "Apple M5 Max, 18 cores, 128 GiB", "macOS 26.1, arm64", "pond 0.1.0, commit 0123", "pond executor; no switches",
+		"# qwen, 2026-11-30 01:02 UTC", "Apple M5 Max, 18 cores, 128 GiB", "macOS 26.1, arm64", "pond 0.1.0, commit 0123", "pond executor; nothing switched off",
 		"- load: browser uses 40 % of a core (and 2 times more)", "| context | pond decode | mlx-lm decode | ratio | pond prefill | mlx-lm prefill | ratio | drift |",
 		"| 256 | 101.5 | 50.0 | 2.030 | 1015.0 | 500.0 | 2.030 | 0.99 % |", "- 131072 tokens: does not fit", "pond 256 `pond256`",
 	} {
