@@ -45,7 +45,7 @@ Exit codes: 1 a kernel differs (the lines before say which), 2 a flag is wrong, 
 		},
 	}
 	cmd.Flags().BoolVar(&test, "self-test", false, "run every kernel on this machine's device against its reference")
-	cmd.Flags().StringVar(&executor, "executor", string(inference.Auto), "which device --self-test tries: auto, host, metal, standin")
+	cmd.Flags().StringVar(&executor, "executor", string(inference.Auto), "which device --self-test tries: auto, host, host-exact, host-int8, metal, standin")
 	return cmd
 }
 

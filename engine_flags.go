@@ -33,7 +33,7 @@ func (f *engineFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.cmd = cmd
 	flags.StringVar(&f.model, "model", "", "pond-demo (built in), qwen3.6-35b-a3b, or a folder with a model (default: the one in the settings, else pond-demo)")
-	flags.StringVar(&f.executor, "executor", string(inference.Auto), "what computes: auto, host (the processor), metal (a Mac's GPU), standin (Metal on the processor, for tests)")
+	flags.StringVar(&f.executor, "executor", string(inference.Auto), "what computes: auto, host (the processor), host-exact (in float32, to the bit), host-int8, metal (a Mac's GPU), standin (Metal on the processor, for tests)")
 	flags.IntVar(&f.context, "context", 0, "longest conversation in tokens, answer included (default: as the model and the memory allow)")
 	flags.BoolVar(&f.anyway, "anyway", false, "load although memory is short, where that can only be slow; pond doctor says whether it can")
 	flags.BoolVar(&f.verbose, "verbose", false, "log to standard error what the engine and the endpoint do; never what is said")
