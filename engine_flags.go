@@ -23,6 +23,7 @@ type engineFlags struct {
 	model    string
 	executor string
 	context  int
+	threads  int
 	anyway   bool
 	verbose  bool
 
@@ -35,6 +36,7 @@ func (f *engineFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.model, "model", "", "pond-demo (built in), qwen3.6-35b-a3b, or a folder with a model (default: the one in the settings, else pond-demo)")
 	flags.StringVar(&f.executor, "executor", string(inference.Auto), "what computes: auto, host (the processor), host-exact (in float32, to the bit), host-int8, metal (a Mac's GPU), standin (Metal on the processor, for tests)")
 	flags.IntVar(&f.context, "context", 0, "longest conversation in tokens, answer included (default: as the model and the memory allow)")
+	flags.IntVar(&f.threads, "threads", 0, "worker threads of the host executor (default: one for each processor)")
 	flags.BoolVar(&f.anyway, "anyway", false, "load although memory is short, where that can only be slow; pond doctor says whether it can")
 	flags.BoolVar(&f.verbose, "verbose", false, "log to standard error what the engine and the endpoint do; never what is said")
 }
@@ -52,12 +54,15 @@ func (f *engineFlags) config(s streams) (app.Config, error) {
 	if f.context < 0 || f.context == 0 && f.cmd != nil && f.cmd.Flags().Changed("context") {
 		return app.Config{}, usageError("--context: got %d tokens, want at least 1", f.context)
 	}
+	if f.threads < 0 || f.threads == 0 && f.cmd != nil && f.cmd.Flags().Changed("threads") {
+		return app.Config{}, usageError("--threads: got %d, want at least 1", f.threads)
+	}
 	model, err := findModel(s, f.model, chosen)
 	if err != nil {
 		return app.Config{}, err
 	}
 	config := app.ConfigOf(chosen, model, executor)
-	config.Anyway = f.anyway
+	config.Anyway, config.Threads = f.anyway, f.threads
 	if f.context > 0 {
 		config.ContextTokens = f.context
 	}

@@ -23,6 +23,7 @@ import (
 type Config struct {
 	Model         Model
 	Executor      inference.Executor
+	Threads       int    // of the host executor; 0: one for each processor
 	ContextTokens int    // 0: what the memory allows
 	Anyway        bool   // load against the memory gate, where that can only be slow
 	Address       string // host:port
@@ -81,7 +82,7 @@ func (c Config) Open(ctx context.Context) (*inference.Engine, error) {
 // open loads the model and tells how the machine stands after it.
 func (c Config) open(ctx context.Context) (*inference.Engine, memgate.Loaded, error) {
 	var loaded memgate.Loaded
-	options := inference.Options{Model: inference.FromDir(c.Model.Dir), ID: c.Model.ID, Executor: c.Executor, ContextTokens: c.ContextTokens, Logger: c.Logger, OnLoad: c.OnLoad, Ablate: c.Ablate}
+	options := inference.Options{Model: inference.FromDir(c.Model.Dir), ID: c.Model.ID, Executor: c.Executor, Threads: c.Threads, ContextTokens: c.ContextTokens, Logger: c.Logger, OnLoad: c.OnLoad, Ablate: c.Ablate}
 	if c.Model.Files != nil {
 		options.Model = inference.FromFS(c.Model.Files)
 	} else if err := c.Model.unchanged(); err != nil {
