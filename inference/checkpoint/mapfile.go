@@ -38,6 +38,7 @@ func mapFile(path string) (mapping, error) {
 	if err != nil {
 		return mapping{}, fmt.Errorf("map %d bytes: %w", lenBytes, err)
 	}
+	adviseLargePages(data)
 	return mapping{data: data, info: info, release: func() error {
 		if err := unix.Munmap(data); err != nil {
 			return fmt.Errorf("unmap %s: %w", path, err)

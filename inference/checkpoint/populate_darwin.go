@@ -15,3 +15,6 @@ func populateRead(pages []byte) (supported bool, err error) {
 
 // readGaps does nothing: macOS reads ahead in pages of one size.
 func readGaps(*os.File, []byte, int64) error { return nil }
+
+// adviseLargePages does nothing: macOS has no such advice for files.
+func adviseLargePages([]byte) {}

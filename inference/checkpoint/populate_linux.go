@@ -24,6 +24,11 @@ func populateRead(pages []byte) (supported bool, err error) {
 	}
 }
 
+// adviseLargePages asks for pages of 2 MiB: what of the file is not in the page cache yet is then read into such ones (madvise(2),
+// MADV_HUGEPAGE; mm/filemap.c reads ahead by the huge page's size). Every weight is touched once a token, too seldom for the processor to
+// remember half a million small pages. An error leaves small pages, which are right too.
+func adviseLargePages(data []byte) { _ = unix.Madvise(data, unix.MADV_HUGEPAGE) }
+
 const (
 	gapBytes   = 2 << 20 // the kernel reads no more at once from a file that is read at random
 	gapReaders = 4

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -229,6 +230,11 @@ func open(o options) (*bench, error) {
 	} else if _, err := qwen36.LoadWeights(b.files, shape, quantization); err != nil {
 		return nil, err
 	}
+	if o.layers == 0 { // as the engine does
+		if err := b.files.Load(context.Background(), b.files.Names(), nil); err != nil {
+			return nil, err
+		}
+	}
 	b.device = host.Open(o.mode, o.threads)
 	rows := max(slices.Max(o.prefills), slices.Max(o.contexts)+o.decode+warmTokens)
 	if b.model, err = qwen36.NewModel(b.device, b.files, shape, rows); err != nil {
@@ -293,8 +299,8 @@ func (b *bench) prefill(n int) (float64, error) {
 }
 
 // decode is tokens a second, by the median of one token's time.
-func (b *bench) decode(context int) (float64, error) {
-	if err := b.feed(context); err != nil {
+func (b *bench) decode(length int) (float64, error) {
+	if err := b.feed(length); err != nil {
 		return 0, err
 	}
 	var took []float64
