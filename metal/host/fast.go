@@ -61,31 +61,24 @@ func plain(k kernels.Run) run {
 // is the order of sums and the precision of activations in products.
 type fast struct{ *simd.Set }
 
-// of returns the vectorised kernel of that name, if there is one for these sizes: products take rows of whole pairs of groups.
-func (f fast) of(name string, params any) (run, bool) {
+// fits says whether the vectorised kernels take these sizes: products take rows of whole pairs of groups.
+func fits(params any) bool {
 	switch p := params.(type) {
 	case kernels.LinearParams:
-		if !simd.Fits(p.K) {
-			return nil, false
-		}
+		return simd.Fits(p.K)
 	case kernels.MoEParams:
-		if !simd.Fits(p.D) || !simd.Fits(p.I) || !simd.Fits(p.SI) {
-			return nil, false
-		}
+		return simd.Fits(p.D) && simd.Fits(p.I) && simd.Fits(p.SI)
 	case kernels.GDNOutParams:
-		if !simd.Fits(p.GDN.ValueWidth()) {
-			return nil, false
-		}
+		return simd.Fits(p.GDN.ValueWidth())
 	}
-	r, ok := f.all()[name]
-	return r, ok
+	return true
 }
 
 // all are the vectorised kernels by name.
 func (f fast) all() map[string]run {
 	return map[string]run{
 		"q4_gemv_norm": f.gemvNorm, "q8_gemv_norm": f.gemvNorm, "q4_gemv_add": f.gemvAdd, "q4_gemv_gdn_out": f.gemvGDNOut,
-		"q4_gemm": f.gemm, "q8_gemm": f.gemm8, "q4_gemm_add": f.gemmAdd,
+		"q4_gemm": f.gemm, "q8_gemm": f.gemm, "q4_gemm_add": f.gemmAdd,
 		"rmsnorm": f.rmsNorm, "silu_mul": f.siluMul, "argmax": f.argmax,
 		"moe_gate_up": f.moeGateUp, "moe_down_add": f.moeDownAdd, "moe_gate_up_grouped": f.moeGateUpGrouped, "moe_down_grouped": f.moeDownGrouped,
 		"moe_combine": f.moeCombine,

@@ -48,7 +48,7 @@ func (f fast) mulRows(p kernels.LinearParams, w []kernels.Arg, lo, hi int, s *sc
 	})
 }
 
-// packTokens prepares M rows of x.
+// packTokens prepares M rows of x. 8-bit weights meet them one by one: the router is half a megabyte, which stays in a core's second cache.
 func (f fast) packTokens(p kernels.LinearParams, x []float32, s *scratch) {
 	if s.fresh() {
 		row := func(t int) []float32 { return x[t*p.K : (t+1)*p.K] }
@@ -65,11 +65,6 @@ func (f fast) gemm(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 	f.packTokens(p, a[0].F32, s)
 	n, y := p.N(), a[1].F32
 	f.mulRows(p, a[2:], lo, hi, s, func(t, at int, part []float32) { copy(y[t*n+at:], part) })
-}
-
-// gemm8 is gemm for 8-bit weights, token by token: the router is half a megabyte, which stays in a core's second cache.
-func (f fast) gemm8(a []kernels.Arg, params any, lo, hi int, s *scratch) {
-	f.gemm(a, params, lo, hi, s)
 }
 
 func (f fast) gemmAdd(a []kernels.Arg, params any, lo, hi int, s *scratch) {

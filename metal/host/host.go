@@ -35,7 +35,8 @@ const (
 type Device struct {
 	kernels map[string]kernels.Kernel
 	mode    Mode
-	fast    fast // of Int16 and Int8
+	fast    fast           // of Int16 and Int8
+	quick   map[string]run // its kernels by name; nil in Exact
 	pool    *pool
 	stop    sync.Once
 }
@@ -54,6 +55,9 @@ func OpenLevel(l simd.Level, m Mode, threads int) *Device {
 		d.fast = fast{simd.New(l, simd.Int16)}
 	case Int8:
 		d.fast = fast{simd.New(l, simd.Int8)}
+	}
+	if m != Exact {
+		d.quick = d.fast.all()
 	}
 	for _, k := range kernels.All() {
 		d.kernels[k.Name] = k
@@ -117,14 +121,13 @@ func (d *Device) PlaceWeights(label string, data []byte) (metal.Buffer, error) {
 
 // bound is a dispatch with its arguments resolved to memory, so that a run allocates nothing.
 type bound struct {
-	run        run
-	vectorised bool
-	params     any
-	items      int
-	work       int64
-	args       []kernels.Arg
-	label      string
-	names      []string // labels of the arguments' buffers
+	run    run
+	params any
+	items  int
+	work   int64
+	args   []kernels.Arg
+	label  string
+	names  []string // labels of the arguments' buffers
 }
 
 type pass struct {
@@ -159,13 +162,11 @@ func (d *Device) bind(ds metal.Dispatch) (bound, error) {
 	if _, err := k.Param(0, len(ds.Args)); err != nil {
 		return bound{}, err
 	}
-	r, vectorised := plain(k.Run), false
-	if d.mode != Exact {
-		if v, ok := d.fast.of(ds.Kernel, ds.Params); ok {
-			r, vectorised = v, true
-		}
+	r := d.quick[ds.Kernel]
+	if r == nil || !fits(ds.Params) {
+		r = plain(k.Run)
 	}
-	b := bound{run: r, vectorised: vectorised, params: ds.Params, items: ds.Items, work: ds.Work, label: ds.Label}
+	b := bound{run: r, params: ds.Params, items: ds.Items, work: ds.Work, label: ds.Label}
 	for i, s := range ds.Args {
 		sig, err := k.Param(i, len(ds.Args))
 		if err != nil {
