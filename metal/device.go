@@ -5,6 +5,7 @@
 package metal
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -34,10 +35,64 @@ type Buffer interface {
 	U32() []uint32  // the same memory as u32; nil for weights
 }
 
-// Slice is a byte range of a buffer.
+// Slot stands in a program for a buffer that is named at each run: what one sequence carries. So one pass serves all sequences, alone
+// or several together, and compiling is done once for all of them. As a Buffer it has a label and no memory.
+type Slot struct {
+	Index int // in RunOptions.Slots
+	Name  string
+}
+
+var _ Buffer = Slot{}
+
+// Label implements Buffer.
+func (s Slot) Label() string { return s.Name }
+
+// Bytes implements Buffer: there are none.
+func (s Slot) Bytes() []byte { return nil }
+
+// F32 implements Buffer: there is none.
+func (s Slot) F32() []float32 { return nil }
+
+// U32 implements Buffer: there is none.
+func (s Slot) U32() []uint32 { return nil }
+
+// Slice is a byte range of a buffer. In a slot Len is the most: what is put there may be shorter.
 type Slice struct {
 	Buffer   Buffer
 	Off, Len int64
+}
+
+// In is the slice with its buffer, where it has a slot.
+func (s Slice) In(slots []Buffer) (Slice, error) {
+	slot, ok := s.Buffer.(Slot)
+	if !ok {
+		return s, nil
+	}
+	if slot.Index >= len(slots) || slots[slot.Index] == nil {
+		return s, fmt.Errorf("%s: got nothing in slot %d of %d", slot.Name, slot.Index, len(slots))
+	}
+	s.Buffer = slots[slot.Index]
+	s.Len = min(s.Len, int64(len(s.Buffer.Bytes()))-s.Off)
+	if s.Len <= 0 {
+		return s, fmt.Errorf("%s: got %d bytes in slot %d, want more than %d", slot.Name, len(s.Buffer.Bytes()), slot.Index, s.Off)
+	}
+	return s, nil
+}
+
+// Fill returns dispatches with what the slots hold in a run.
+func Fill(ds []Dispatch, slots []Buffer) ([]Dispatch, error) {
+	out := make([]Dispatch, len(ds))
+	for i, d := range ds {
+		out[i] = d
+		out[i].Args = make([]Slice, len(d.Args))
+		for j, a := range d.Args {
+			var err error
+			if out[i].Args[j], err = a.In(slots); err != nil {
+				return nil, fmt.Errorf("%s: %w", d.Label, err)
+			}
+		}
+	}
+	return out, nil
 }
 
 // Dispatch is one kernel launch with its memory bound.
@@ -61,8 +116,10 @@ type Pass interface {
 	Program() Program
 }
 
-// RunOptions change how a pass is run, not what it computes.
+// RunOptions say on what a pass is run, and how.
 type RunOptions struct {
+	// Slots are the buffers that stand in the program's slots, by index.
+	Slots []Buffer
 	// Tap is called after each level with its dispatches, when their results are visible. Used by tests and inspection.
 	Tap func(level int, ds []Dispatch)
 	// Shuffle runs the dispatches of a level, and the work items of a dispatch, in a random order: a missing dependency shows

@@ -30,6 +30,7 @@ var deviceTests = []struct {
 	{"a long pass is one pass", aLongPass},
 	{"any order of a level gives the same", anyOrderIsTheSame},
 	{"a tap sees each level", tapSeesEachLevel},
+	{"a pass serves what stands in its slots", aPassHasSlots},
 	{"times are told for each dispatch", timesAreTold},
 	{"programs are checked", programsAreChecked},
 	{"foreign passes and buffers are refused", foreignersAreRefused},
@@ -279,6 +280,40 @@ func tapSeesEachLevel(t *testing.T, d metal.Device) {
 	}})
 	if want := []string{"on0", "on1", "on2", "on3"}; !slices.Equal(seen, want) {
 		t.Errorf("got taps %v, want %v", seen, want)
+	}
+}
+
+func aPassHasSlots(t *testing.T, d metal.Device) {
+	gu := newBuffer(t, d, "gu", 3*2*siluWidth)
+	fill(gu)
+	var acts []metal.Buffer
+	for i := range 3 {
+		acts = append(acts, newBuffer(t, d, "act", (i+1)*siluWidth))
+	}
+	ds := silu("silu", gu, acts[0], 1)
+	ds.Args[0] = metal.Slice{Buffer: metal.Slot{Index: 1, Name: "gu"}, Len: 1 << 30} // all of what will stand there
+	ds.Args[1].Buffer = metal.Slot{Index: 0, Name: "act"}
+	p := compile(t, d, []metal.Dispatch{ds})
+	for i := range acts {
+		seen := ""
+		run(t, d, p, metal.RunOptions{Slots: []metal.Buffer{acts[i], gu}})
+		near(t, gu, acts[i], 1)
+		clear(acts[i].F32())
+		run(t, d, p, metal.RunOptions{Slots: []metal.Buffer{acts[i], gu}, Tap: func(_ int, ds []metal.Dispatch) {
+			near(t, ds[0].Args[0].Buffer, ds[0].Args[1].Buffer, 1)
+			seen = fmt.Sprint(ds[0].Args[0].Len)
+		}})
+		if want := fmt.Sprint(len(gu.Bytes())); seen != want {
+			t.Errorf("got %s bytes at the tap, want the %s that stand there", seen, want)
+		}
+	}
+	for want, slots := range map[string][]metal.Buffer{
+		"silu: gu: got nothing in slot 1 of 0": nil,
+		"got nothing in slot 1 of 2":           {acts[0], nil},
+	} {
+		if err := d.Run(p, metal.RunOptions{Slots: slots}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "test: silu") {
+			t.Errorf("got %v, want an error of test: silu with %q", err, want)
+		}
 	}
 }
 

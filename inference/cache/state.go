@@ -58,6 +58,15 @@ func NewState(dev metal.Device, specs []Spec) (*State, error) {
 	return s, nil
 }
 
+// Buffers are all buffers, in the order of the specs; nil where one has no rows yet. A buffer of rows is replaced by Grow.
+func (s *State) Buffers() []metal.Buffer {
+	out := make([]metal.Buffer, len(s.specs))
+	for i, sp := range s.specs {
+		out[i] = s.buffers[sp.Name]
+	}
+	return out
+}
+
 // Buffer returns a buffer by name, nil when there is none. A buffer of rows is replaced by Grow.
 func (s *State) Buffer(name string) metal.Buffer { return s.buffers[name] }
 

@@ -22,11 +22,18 @@ type Model struct {
 	dev     metal.Device
 	weights map[string]metal.Buffer
 	scratch map[string]metal.Buffer // shared by all passes: nothing in it lives between runs
+	slots   map[string]int          // of each state buffer, by name
+	decode  map[int]bound           // by attention blocks
+	prefill map[chunk]bound         // by size; only sizes that come again are kept
 }
 
 // NewModel places the weights. LoadWeights has checked names, types and shapes before.
 func (o Options) NewModel(dev metal.Device, c *checkpoint.Checkpoint, s Shape, context int) (*Model, error) {
-	m := &Model{Shape: s, Context: context, options: o, dev: dev, weights: map[string]metal.Buffer{}, scratch: map[string]metal.Buffer{}}
+	m := &Model{Shape: s, Context: context, options: o, dev: dev, weights: map[string]metal.Buffer{}, scratch: map[string]metal.Buffer{}, slots: map[string]int{},
+		decode: map[int]bound{}, prefill: map[chunk]bound{}}
+	for i, b := range o.StateBuffers(s, context) {
+		m.slots[b.Name] = i
+	}
 	p, err := o.Decode(s, context, 1)
 	if err != nil {
 		return nil, err
@@ -58,15 +65,13 @@ func (m *Model) WeightBytes() int64 {
 // WeightNames are the tensors that the model reads, in no order.
 func (m *Model) WeightNames() []string { return slices.Collect(maps.Keys(m.weights)) }
 
-// Sequence is one timeline of tokens on a model: its state and the passes bound to it.
+// Sequence is one timeline of tokens on a model: its state. The model's passes have slots for it.
 type Sequence struct {
 	*cache.State
 	// Options apply to every run; tests shuffle and tap.
 	Options metal.RunOptions
 
-	m       *Model
-	decode  map[int]bound   // by attention blocks
-	prefill map[chunk]bound // by size; only sizes that come again are kept
+	m *Model
 }
 
 type chunk struct {
@@ -88,26 +93,29 @@ func (m *Model) NewSequence() (*Sequence, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sequence{State: st, m: m, decode: map[int]bound{}, prefill: map[chunk]bound{}}, nil
+	return &Sequence{State: st, m: m}, nil
 }
 
-// bind turns a plan into a pass over the model's weights, the shared scratch and the sequence's state.
-func (q *Sequence) bind(p *plan.Plan) (bound, error) {
+// bind turns a plan into a pass over the model's weights and the shared scratch, with slots for a sequence's state.
+func (m *Model) bind(p *plan.Plan, err error) (bound, error) {
+	if err != nil {
+		return bound{}, err
+	}
 	bufs := make([]metal.Buffer, len(p.Buffers))
 	for i, b := range p.Buffers {
 		switch b.Class {
 		case plan.Weight:
-			bufs[i] = q.m.weights[b.Name]
+			bufs[i] = m.weights[b.Name]
 		case plan.State:
-			bufs[i] = q.Buffer(b.Name)
+			bufs[i] = metal.Slot{Index: m.slots[b.Name], Name: b.Name}
 		default:
-			s := q.m.scratch[b.Name]
+			s := m.scratch[b.Name]
 			if s == nil || int64(len(s.Bytes())) < b.LenBytes {
 				var err error
-				if s, err = q.m.dev.NewBuffer(b.Name, b.LenBytes); err != nil {
+				if s, err = m.dev.NewBuffer(b.Name, b.LenBytes); err != nil {
 					return bound{}, err
 				}
-				q.m.scratch[b.Name] = s
+				m.scratch[b.Name] = s
 			}
 			bufs[i] = s
 		}
@@ -123,7 +131,7 @@ func (q *Sequence) bind(p *plan.Plan) (bound, error) {
 		}
 		prog.Levels[p.Level[i]] = append(prog.Levels[p.Level[i]], md)
 	}
-	pass, err := q.m.dev.Compile(prog)
+	pass, err := m.dev.Compile(prog)
 	if err != nil {
 		return bound{}, err
 	}
@@ -140,26 +148,36 @@ func (q *Sequence) bind(p *plan.Plan) (bound, error) {
 
 // decodePass returns the pass whose attention covers keys keys. Its size is the next power of two of blocks, so that a long answer
 // meets at most eleven of them.
-func (q *Sequence) decodePass(keys int) (bound, error) {
+func (m *Model) decodePass(keys int) (bound, error) {
 	blocks := 1
 	for blocks < Blocks(keys) {
 		blocks *= 2
 	}
-	if b, ok := q.decode[blocks]; ok {
+	if b, ok := m.decode[blocks]; ok {
 		return b, nil
 	}
-	b, err := q.plan(q.m.options.Decode(q.m.Shape, q.Rows(), min(q.Rows(), blocks*kernels.AttnBlock)))
+	b, err := m.bind(m.options.Decode(m.Shape, m.Context, min(m.Context, blocks*kernels.AttnBlock)))
 	if err == nil {
-		q.decode[blocks] = b
+		m.decode[blocks] = b
 	}
 	return b, err
 }
 
-func (q *Sequence) plan(p *plan.Plan, err error) (bound, error) {
-	if err != nil {
-		return bound{}, err
+// prefillPass returns the pass of a chunk.
+func (m *Model) prefillPass(c chunk) (bound, error) {
+	b, ok := m.prefill[c]
+	if ok {
+		return b, nil
 	}
-	return q.bind(p)
+	b, err := m.bind(m.options.Prefill(m.Shape, m.Context, c.tokens, c.logits))
+	if err != nil {
+		return b, err
+	}
+	if len(m.prefill) >= keptChunks {
+		clear(m.prefill)
+	}
+	m.prefill[c] = b
+	return b, nil
 }
 
 // Token takes in one token and returns the logits of the next, [Vocab] f32, valid until the next run.
@@ -167,7 +185,7 @@ func (q *Sequence) Token(id int32) ([]float32, error) {
 	if err := q.fits([]int32{id}); err != nil {
 		return nil, err
 	}
-	b, err := q.decodePass(q.Pos() + 1)
+	b, err := q.m.decodePass(q.Pos() + 1)
 	if err != nil {
 		return nil, err
 	}
@@ -183,17 +201,9 @@ func (q *Sequence) Chunk(ids []int32, l Logits) ([]float32, error) {
 	if err := q.fits(ids); err != nil {
 		return nil, err
 	}
-	key := chunk{len(ids), l}
-	b, ok := q.prefill[key]
-	if !ok {
-		var err error
-		if b, err = q.plan(q.m.options.Prefill(q.m.Shape, q.Rows(), len(ids), l)); err != nil {
-			return nil, err
-		}
-		if len(q.prefill) >= keptChunks {
-			clear(q.prefill)
-		}
-		q.prefill[key] = b
+	b, err := q.m.prefillPass(chunk{len(ids), l})
+	if err != nil {
+		return nil, err
 	}
 	if err := q.run(b, ids); err != nil {
 		return nil, err
@@ -235,16 +245,6 @@ func (q *Sequence) Capacity(n int) int {
 	return min(q.m.Context, (n+growTokens-1)/growTokens*growTokens)
 }
 
-// Grow makes room for rows positions. The passes are bound to memory, so they are compiled again.
-func (q *Sequence) Grow(rows int) error {
-	if rows <= q.Rows() {
-		return nil
-	}
-	clear(q.decode)
-	clear(q.prefill)
-	return q.State.Grow(rows)
-}
-
 // Restore puts the sequence where a snapshot was taken.
 func (q *Sequence) Restore(c *cache.Snapshot) error {
 	if err := q.Grow(q.Capacity(c.Pos())); err != nil {
@@ -261,7 +261,9 @@ func (q *Sequence) run(b bound, ids []int32) error {
 	if b.rope != nil {
 		q.m.Shape.Rope(b.rope.F32(), q.Pos(), len(ids))
 	}
-	if err := q.m.dev.Run(b.pass, q.Options); err != nil {
+	o := q.Options
+	o.Slots = q.Buffers()
+	if err := q.m.dev.Run(b.pass, o); err != nil {
 		return err
 	}
 	q.Advance(len(ids))

@@ -132,7 +132,9 @@ func (d *Device) Compile(p metal.Program) (metal.Pass, error) {
 			mirrored[i] = x
 			mirrored[i].Args = slices.Clone(x.Args)
 			for j, a := range x.Args {
-				mirrored[i].Args[j].Buffer = d.mirrors[a.Buffer]
+				if _, slot := a.Buffer.(metal.Slot); !slot {
+					mirrored[i].Args[j].Buffer = d.mirrors[a.Buffer]
+				}
 			}
 		}
 		if l.device, err = d.device.Compile(metal.Program{Label: p.Label, Levels: [][]metal.Dispatch{mirrored}}); err != nil {
@@ -151,22 +153,30 @@ func (d *Device) Run(p metal.Pass, o metal.RunOptions) error {
 	}
 	once := o
 	once.Tap, once.Timed = nil, nil
+	once.Slots = make([]metal.Buffer, len(o.Slots))
+	for i, b := range o.Slots {
+		once.Slots[i] = d.mirrors[b]
+	}
 	for i, l := range cp.levels {
-		d.copyIn(l.dispatches)
+		ds, err := metal.Fill(l.dispatches, o.Slots)
+		if err != nil {
+			return err
+		}
+		d.copyIn(ds)
 		if err := d.device.Run(l.device, once); err != nil {
-			for _, x := range l.dispatches {
+			for _, x := range ds {
 				d.fail(x, err.Error())
 			}
 			return err
 		}
-		if err := d.reference.Run(l.reference, metal.RunOptions{}); err != nil {
+		if err := d.reference.Run(l.reference, metal.RunOptions{Slots: o.Slots}); err != nil {
 			return err
 		}
-		for _, x := range l.dispatches {
+		for _, x := range ds {
 			d.compare(x)
 		}
 		if o.Tap != nil {
-			o.Tap(i, l.dispatches)
+			o.Tap(i, ds)
 		}
 	}
 	return nil

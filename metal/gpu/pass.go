@@ -13,8 +13,9 @@ const maxArguments = 31
 
 // place is a bound argument.
 type place struct {
-	b   mtl.Buffer
-	off int64
+	b    mtl.Buffer
+	off  int64
+	slot int // one more than the index of the slot that each run fills; 0: b is known
 }
 
 // bound is a dispatch with everything resolved, so that encoding it looks nothing up.
@@ -34,6 +35,34 @@ type pass struct {
 	head    int    // of steps in the first command buffer
 	// What the dispatches touch, each once: for systems without residency sets.
 	reads, writes []mtl.Buffer
+	slots         []slotArg // arguments that each run fills in
+}
+
+// slotArg is an argument that has a slot.
+type slotArg struct {
+	label string // of the dispatch
+	sig   kernels.Buffer
+	slice metal.Slice
+}
+
+// fill checks what a run puts into the slots, and returns it by index.
+func (d *Device) fill(p *pass, slots []metal.Buffer) ([]mtl.Buffer, error) {
+	if len(p.slots) == 0 {
+		return nil, nil
+	}
+	out := make([]mtl.Buffer, len(slots))
+	for _, a := range p.slots {
+		s, err := a.slice.In(slots)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", p.program.Label, a.label, err)
+		}
+		b, err := d.argument(a.sig, s)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", p.program.Label, a.label, err)
+		}
+		out[a.slice.Buffer.(metal.Slot).Index] = b.b
+	}
+	return out, nil
 }
 
 func (p *pass) Program() metal.Program { return p.program }
@@ -46,7 +75,7 @@ func (d *Device) Compile(p metal.Program) (metal.Pass, error) {
 		for _, level := range p.Levels {
 			var bs []bound
 			for _, ds := range level {
-				b, err := d.bind(ds, access)
+				b, err := d.bind(ds, out, access)
 				if err != nil {
 					return fmt.Errorf("%s: %s: %w", p.Label, ds.Label, err)
 				}
@@ -72,7 +101,7 @@ func (d *Device) Compile(p metal.Program) (metal.Pass, error) {
 }
 
 // bind resolves a dispatch.
-func (d *Device) bind(ds metal.Dispatch, access map[*buffer]kernels.Access) (b bound, err error) {
+func (d *Device) bind(ds metal.Dispatch, out *pass, access map[*buffer]kernels.Access) (b bound, err error) {
 	k, ok := d.kernels[ds.Kernel]
 	if !ok {
 		return b, fmt.Errorf("no kernel %s", ds.Kernel)
@@ -85,12 +114,17 @@ func (d *Device) bind(ds metal.Dispatch, access map[*buffer]kernels.Access) (b b
 		if err != nil {
 			return b, err
 		}
+		if slot, ok := s.Buffer.(metal.Slot); ok {
+			b.places = append(b.places, place{off: s.Off, slot: slot.Index + 1})
+			out.slots = append(out.slots, slotArg{ds.Label, sig, s})
+			continue
+		}
 		buf, err := d.argument(sig, s)
 		if err != nil {
 			return b, fmt.Errorf("%s: %w", sig.Name, err)
 		}
 		access[buf] |= sig.Access
-		b.places = append(b.places, place{buf.b, s.Off})
+		b.places = append(b.places, place{b: buf.b, off: s.Off})
 	}
 	// A matrix that is not there has no rows; its slots hold the first one's, because Metal wants every slot filled.
 	for k.Segments > 0 && len(b.places) < len(k.Buffers)+kernels.SegmentArgs*k.Segments {

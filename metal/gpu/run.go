@@ -40,15 +40,20 @@ func (d *Device) Run(p metal.Pass, o metal.RunOptions) error {
 			d.set.RequestResidency()
 			d.changed = false
 		}
+		filled, err := d.fill(gp, o.Slots)
+		if err != nil {
+			return err
+		}
 		switch {
 		case o.Timed != nil:
-			return d.runTimed(gp, o)
+			return d.runTimed(gp, filled, o)
 		case o.Tap != nil:
-			return d.runTapped(gp, o)
+			return d.runTapped(gp, filled, o)
 		}
-		return d.runWhole(gp, o)
+		return d.runWhole(gp, filled, o)
 	})
 	runtime.KeepAlive(gp) // and with it the program's buffers, until the GPU is done
+	runtime.KeepAlive(o.Slots)
 	return err
 }
 
@@ -70,7 +75,7 @@ func (p *pass) order(lo, hi int, r *rand.Rand) []step {
 	return out
 }
 
-func (d *Device) runWhole(p *pass, o metal.RunOptions) error {
+func (d *Device) runWhole(p *pass, filled []mtl.Buffer, o metal.RunOptions) error {
 	steps, head := p.steps, p.head
 	if o.Shuffle != nil {
 		steps = p.order(0, len(p.levels), o.Shuffle)
@@ -78,10 +83,10 @@ func (d *Device) runWhole(p *pass, o metal.RunOptions) error {
 	var running [2]mtl.CommandBuffer
 	var err error
 	if head > 0 {
-		running[0], err = d.commit(p, steps[:head], false, head < len(steps))
+		running[0], err = d.commit(p, filled, steps[:head], false, head < len(steps))
 	}
 	if err == nil && head < len(steps) {
-		running[1], err = d.commit(p, steps[head:], true, false)
+		running[1], err = d.commit(p, filled, steps[head:], true, false)
 	}
 	return d.finish(p, err, running[:]...)
 }
@@ -108,40 +113,56 @@ func (d *Device) EncodeNothing(p metal.Pass) error {
 	if d.nothing == nil {
 		d.nothing = d.rt.NoEncoder()
 	}
-	return d.encode(d.nothing, gp, gp.steps)
+	if len(gp.slots) > 0 {
+		return fmt.Errorf("%s: got a program with slots, want one without", gp.program.Label)
+	}
+	return d.encode(d.nothing, gp, nil, gp.steps)
 }
 
-func (d *Device) runTapped(p *pass, o metal.RunOptions) error {
+func (d *Device) runTapped(p *pass, filled []mtl.Buffer, o metal.RunOptions) error {
 	for l := range p.levels {
 		if len(p.levels[l]) > 0 {
-			c, err := d.commit(p, p.order(l, l+1, o.Shuffle), false, false)
+			c, err := d.commit(p, filled, p.order(l, l+1, o.Shuffle), false, false)
 			if err := d.finish(p, err, c); err != nil {
 				return err
 			}
 		}
-		o.Tap(l, p.program.Levels[l])
+		if err := tap(p, l, o); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (d *Device) runTimed(p *pass, o metal.RunOptions) error {
+// tap shows a level to the run's tap, with the memory that the run was on.
+func tap(p *pass, level int, o metal.RunOptions) error {
+	ds, err := metal.Fill(p.program.Levels[level], o.Slots)
+	if err == nil {
+		o.Tap(level, ds)
+	}
+	return err
+}
+
+func (d *Device) runTimed(p *pass, filled []mtl.Buffer, o metal.RunOptions) error {
 	for l := range p.levels {
 		for _, s := range p.order(l, l+1, o.Shuffle) {
-			c, err := d.commit(p, []step{s}, false, false)
+			c, err := d.commit(p, filled, []step{s}, false, false)
 			if err := d.finish(p, err, c); err != nil {
 				return err
 			}
 			o.Timed(l, p.program.Levels[l][s.index], time.Duration((c.GPUEndTime()-c.GPUStartTime())*float64(time.Second)))
 		}
 		if o.Tap != nil {
-			o.Tap(l, p.program.Levels[l])
+			if err := tap(p, l, o); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
 // commit encodes steps into a command buffer and gives it to the GPU. after makes it wait for the event, then makes it signal.
-func (d *Device) commit(p *pass, steps []step, after, then bool) (mtl.CommandBuffer, error) {
+func (d *Device) commit(p *pass, filled []mtl.Buffer, steps []step, after, then bool) (mtl.CommandBuffer, error) {
 	c, err := d.queue.CommandBufferWithDescriptor(d.commands)
 	if err != nil {
 		return c, err
@@ -164,11 +185,13 @@ func (d *Device) commit(p *pass, steps []step, after, then bool) (mtl.CommandBuf
 		if len(p.reads) > 0 {
 			e.UseResources(p.reads, mtl.ResourceUsageRead)
 		}
-		if len(p.writes) > 0 {
-			e.UseResources(p.writes, mtl.ResourceUsageRead|mtl.ResourceUsageWrite)
+		for _, bs := range [][]mtl.Buffer{p.writes, filled} {
+			if len(bs) > 0 {
+				e.UseResources(bs, mtl.ResourceUsageRead|mtl.ResourceUsageWrite)
+			}
 		}
 	}
-	err = d.encode(e, p, steps)
+	err = d.encode(e, p, filled, steps)
 	e.EndEncoding()
 	if err != nil {
 		return mtl.CommandBuffer{}, err
@@ -182,7 +205,7 @@ func (d *Device) commit(p *pass, steps []step, after, then bool) (mtl.CommandBuf
 }
 
 // encode puts steps into an encoder: a barrier where the level changes, and no message that would change nothing.
-func (d *Device) encode(e *mtl.ComputeCommandEncoder, p *pass, steps []step) error {
+func (d *Device) encode(e *mtl.ComputeCommandEncoder, p *pass, filled []mtl.Buffer, steps []step) error {
 	var set [maxArguments]place // what the encoder has
 	var last mtl.ComputePipelineState
 	memory := 0
@@ -199,6 +222,9 @@ func (d *Device) encode(e *mtl.ComputeCommandEncoder, p *pass, steps []step) err
 			last = b.pipeline
 		}
 		for n, at := range b.places {
+			if at.slot > 0 {
+				at = place{b: filled[at.slot-1], off: at.off}
+			}
 			if set[n] != at {
 				e.SetBuffer(at.b, at.off, n)
 				set[n] = at

@@ -133,6 +133,36 @@ type bound struct {
 type pass struct {
 	program metal.Program
 	levels  [][]bound
+	slots   []slotArg // arguments that each run fills in
+}
+
+// slotArg is where an argument stands that has a slot.
+type slotArg struct {
+	level, dispatch, arg int
+	slice                metal.Slice
+	dtype                kernels.DType
+}
+
+// fill puts the run's buffers into the slots.
+func (p *pass) fill(slots []metal.Buffer) error {
+	for _, a := range p.slots {
+		b := &p.levels[a.level][a.dispatch]
+		s, err := a.slice.In(slots)
+		if err == nil {
+			b.args[a.arg], err = argument(a.dtype, s)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.label, err)
+		}
+	}
+	return nil
+}
+
+// empty lets go of them: a pass keeps no sequence's memory alive.
+func (p *pass) empty() {
+	for _, a := range p.slots {
+		p.levels[a.level][a.dispatch].args[a.arg] = kernels.Arg{}
+	}
 }
 
 func (p *pass) Program() metal.Program { return p.program }
@@ -140,12 +170,16 @@ func (p *pass) Program() metal.Program { return p.program }
 // Compile implements metal.Device. Errors name the dispatch and the argument.
 func (d *Device) Compile(p metal.Program) (metal.Pass, error) {
 	out := &pass{program: p}
-	for _, level := range p.Levels {
+	for l, level := range p.Levels {
 		var bs []bound
-		for _, ds := range level {
-			b, err := d.bind(ds)
+		for i, ds := range level {
+			b, slots, err := d.bind(ds)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", p.Label, ds.Label, err)
+			}
+			for _, s := range slots {
+				s.level, s.dispatch = l, i
+				out.slots = append(out.slots, s)
 			}
 			bs = append(bs, b)
 		}
@@ -154,46 +188,56 @@ func (d *Device) Compile(p metal.Program) (metal.Pass, error) {
 	return out, nil
 }
 
-func (d *Device) bind(ds metal.Dispatch) (bound, error) {
+func (d *Device) bind(ds metal.Dispatch) (b bound, slots []slotArg, err error) {
 	k, ok := d.kernels[ds.Kernel]
 	if !ok {
-		return bound{}, fmt.Errorf("no kernel %s", ds.Kernel)
+		return b, nil, fmt.Errorf("no kernel %s", ds.Kernel)
 	}
 	if _, err := k.Param(0, len(ds.Args)); err != nil {
-		return bound{}, err
+		return b, nil, err
 	}
 	r := d.quick[ds.Kernel]
 	if r == nil || !fits(ds.Params) {
 		r = plain(k.Run)
 	}
-	b := bound{run: r, params: ds.Params, items: ds.Items, work: ds.Work, label: ds.Label}
+	b = bound{run: r, params: ds.Params, items: ds.Items, work: ds.Work, label: ds.Label}
 	for i, s := range ds.Args {
 		sig, err := k.Param(i, len(ds.Args))
 		if err != nil {
-			return bound{}, err
-		}
-		if s.Off < 0 || s.Len <= 0 || s.Off+s.Len > int64(len(s.Buffer.Bytes())) {
-			return bound{}, fmt.Errorf("%s: got bytes [%d, %d) of %s, which has %d", sig.Name, s.Off, s.Off+s.Len, s.Buffer.Label(), len(s.Buffer.Bytes()))
+			return b, nil, err
 		}
 		var arg kernels.Arg
-		switch sig.DType {
-		case kernels.F32, kernels.U32:
-			if s.Buffer.U32() == nil || s.Off%4 != 0 || s.Len%4 != 0 {
-				return bound{}, fmt.Errorf("%s: got bytes [%d, %d) of %s, want aligned words", sig.Name, s.Off, s.Off+s.Len, s.Buffer.Label())
-			}
-			lo, hi := s.Off/4, (s.Off+s.Len)/4
-			if sig.DType == kernels.F32 {
-				arg.F32 = s.Buffer.F32()[lo:hi:hi]
-			} else {
-				arg.U32 = s.Buffer.U32()[lo:hi:hi]
-			}
-		default:
-			arg.Raw = s.Buffer.Bytes()[s.Off : s.Off+s.Len : s.Off+s.Len]
+		if _, ok := s.Buffer.(metal.Slot); ok {
+			slots = append(slots, slotArg{arg: i, slice: s, dtype: sig.DType})
+		} else if arg, err = argument(sig.DType, s); err != nil {
+			return b, nil, fmt.Errorf("%s: %w", sig.Name, err)
 		}
 		b.args = append(b.args, arg)
 		b.names = append(b.names, s.Buffer.Label())
 	}
-	return b, nil
+	return b, slots, nil
+}
+
+// argument is a slice as a kernel sees it.
+func argument(t kernels.DType, s metal.Slice) (arg kernels.Arg, err error) {
+	if s.Off < 0 || s.Len <= 0 || s.Off+s.Len > int64(len(s.Buffer.Bytes())) {
+		return arg, fmt.Errorf("got bytes [%d, %d) of %s, which has %d", s.Off, s.Off+s.Len, s.Buffer.Label(), len(s.Buffer.Bytes()))
+	}
+	switch t {
+	case kernels.F32, kernels.U32:
+		if s.Buffer.U32() == nil || s.Off%4 != 0 || s.Len%4 != 0 {
+			return arg, fmt.Errorf("got bytes [%d, %d) of %s, want aligned words", s.Off, s.Off+s.Len, s.Buffer.Label())
+		}
+		lo, hi := s.Off/4, (s.Off+s.Len)/4
+		if t == kernels.F32 {
+			arg.F32 = s.Buffer.F32()[lo:hi:hi]
+		} else {
+			arg.U32 = s.Buffer.U32()[lo:hi:hi]
+		}
+	default:
+		arg.Raw = s.Buffer.Bytes()[s.Off : s.Off+s.Len : s.Off+s.Len]
+	}
+	return arg, nil
 }
 
 // weightsAt finds the weights that hold the byte at addr, and which byte of the dispatch's part of them it is.
@@ -214,6 +258,10 @@ func (d *Device) Run(p metal.Pass, o metal.RunOptions) error {
 	if !ok {
 		return fmt.Errorf("host: got a pass of another device, %T", p)
 	}
+	if err := hp.fill(o.Slots); err != nil {
+		return fmt.Errorf("%s: %w", hp.program.Label, err)
+	}
+	defer hp.empty()
 	for i, level := range hp.levels {
 		var err error
 		switch {
@@ -228,7 +276,11 @@ func (d *Device) Run(p metal.Pass, o metal.RunOptions) error {
 			return fmt.Errorf("%s: %w", hp.program.Label, err)
 		}
 		if o.Tap != nil {
-			o.Tap(i, hp.program.Levels[i])
+			ds, err := metal.Fill(hp.program.Levels[i], o.Slots)
+			if err != nil {
+				return err
+			}
+			o.Tap(i, ds)
 		}
 	}
 	return nil
