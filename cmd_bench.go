@@ -170,9 +170,9 @@ func (f *benchFlags) runEngines(ctx context.Context, s streams) error {
 		}
 		names = strings.Join(each, ",")
 	}
-	switches, err := ablate.Parse(names)
+	off, err := switches(names)
 	if err != nil {
-		return &exitError{exitUsage, fmt.Errorf("--ablate: %w", err)}
+		return err
 	}
 	vocab, err := openTokenizer(s, f.engine.model)
 	if err != nil {
@@ -207,7 +207,7 @@ func (f *benchFlags) runEngines(ctx context.Context, s streams) error {
 	if f.against != "" {
 		engines = append(engines, f.against)
 	}
-	for _, w := range switches.Asked() {
+	for _, w := range off.Asked() {
 		name := bench.Without(string(w))
 		engines = append(engines, name)
 		start[name] = f.ownArm(program, w)
@@ -267,16 +267,11 @@ func (f *benchFlags) runArm(ctx context.Context, s streams) error {
 	if err := json.Unmarshal([]byte(f.arm), &a); err != nil || a.Context < 1 || a.Intervals < 1 || a.Vocab < 1 {
 		return usageError("--arm: got %q, want an arm as JSON", f.arm)
 	}
-	off, err := ablate.Parse(f.ablate)
-	if err != nil {
-		return &exitError{exitUsage, fmt.Errorf("--ablate: %w", err)}
-	}
-	f.engine.context = a.Context + a.Intervals
+	f.engine.context, f.engine.ablate = a.Context+a.Intervals, f.ablate
 	config, err := f.engine.config(s)
 	if err != nil {
 		return err
 	}
-	config.Ablate = off
 	begun := time.Now()
 	e, err := config.Open(ctx)
 	if err != nil {
@@ -289,7 +284,7 @@ func (f *benchFlags) runArm(ctx context.Context, s streams) error {
 		return err
 	}
 	sample.PrefillS, sample.Digest = m.Prefill.Seconds(), bench.Digest(m.Tokens)
-	for _, w := range off.Acted() {
+	for _, w := range config.Ablate.Acted() {
 		sample.Switches = append(sample.Switches, string(w))
 	}
 	for _, d := range m.Intervals {

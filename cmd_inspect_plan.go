@@ -5,19 +5,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pond/inference"
 	"pond/inference/plan"
 	"pond/inference/qwen36"
 )
 
 func newInspectPlan(s streams) *cobra.Command {
-	var step, shape string
+	var step, shape, executor, off string
 	var chunk, context, keys int
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "List the dispatches of a forward pass, with their levels and bytes",
 		Long: `Prints the plan that every executor runs: one line a dispatch, grouped into levels. A device waits between levels and nowhere else. It needs no
-weights.`,
+weights. Executors with a GPU keep keys and values in half the bytes, so their plan differs from the host's; --ablate shows a plan without an optimisation.`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			model, err := qwen36.Named(shape)
@@ -27,15 +28,24 @@ weights.`,
 			if context < 1 || context > model.MaxContext {
 				return usageError("--context: got %d tokens, want 1 to %d", context, model.MaxContext)
 			}
+			x, err := inference.ParseExecutor(executor)
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			set, err := switches(off)
+			if err != nil {
+				return err
+			}
+			options := inference.PlanOptions(x, set)
 			var p *plan.Plan
 			switch step {
 			case "decode":
 				if keys == 0 {
 					keys = context
 				}
-				p, err = qwen36.Decode(model, context, keys)
+				p, err = options.Decode(model, context, keys)
 			case "prefill":
-				p, err = qwen36.Prefill(model, context, chunk, qwen36.LastLogits)
+				p, err = options.Prefill(model, context, chunk, qwen36.LastLogits)
 			default:
 				return usageError("--step: got %q, want decode or prefill", step)
 			}
@@ -50,6 +60,8 @@ weights.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&step, "step", "decode", "decode (one token) or prefill (a chunk of the prompt)")
+	flags.StringVar(&executor, "executor", string(inference.Auto), "whose plan: auto, host, host-exact, host-int8, metal, standin")
+	ablateFlag(cmd, &off)
 	flags.StringVar(&shape, "shape", "real", "dimensions of the model: "+strings.Join(qwen36.ShapeNames(), ", "))
 	flags.IntVar(&context, "context", 4096, "rows of the KV cache")
 	flags.IntVar(&keys, "keys", 0, "decode: keys in use (default: the whole cache)")

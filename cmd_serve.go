@@ -169,6 +169,9 @@ func serve(ctx context.Context, s streams, config app.Config, notice string) err
 			if state.Memory != "" {
 				fmt.Fprintf(s.out, "memory: %s\n", state.Memory)
 			}
+			if line := switchedOff(config.Ablate); line != "" {
+				fmt.Fprintln(s.out, line)
+			}
 			fmt.Fprintf(s.out, "listening on %s\n", state.Endpoint())
 			fmt.Fprintf(s.out, "try it:\n  %s\n", app.CurlLine(strings.Replace(state.Address, "0.0.0.0", "127.0.0.1", 1), state.Model, state.NeedsKey))
 		})

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,7 @@ import (
 	"pond/app/settings"
 	"pond/assets"
 	"pond/inference"
+	"pond/inference/ablate"
 	"pond/inference/memgate"
 )
 
@@ -22,6 +25,7 @@ import (
 type engineFlags struct {
 	model    string
 	executor string
+	ablate   string
 	context  int
 	threads  int
 	anyway   bool
@@ -35,10 +39,44 @@ func (f *engineFlags) add(cmd *cobra.Command) {
 	f.cmd = cmd
 	flags.StringVar(&f.model, "model", "", "pond-demo (built in), qwen3.6-35b-a3b, or a folder with a model (default: the one in the settings, else pond-demo)")
 	flags.StringVar(&f.executor, "executor", string(inference.Auto), "what computes: auto, host (the processor), host-exact (in float32, to the bit), host-int8, metal (a Mac's GPU), standin (Metal on the processor, for tests)")
+	ablateFlag(cmd, &f.ablate)
 	flags.IntVar(&f.context, "context", 0, "longest conversation in tokens, answer included (default: as the model and the memory allow)")
 	flags.IntVar(&f.threads, "threads", 0, "worker threads of the host executor (default: one for each processor)")
 	flags.BoolVar(&f.anyway, "anyway", false, "load although memory is short, where that can only be slow; pond doctor says whether it can")
 	flags.BoolVar(&f.verbose, "verbose", false, "log to standard error what the engine and the endpoint do; never what is said")
+}
+
+func ablateFlag(cmd *cobra.Command, names *string) {
+	cmd.Flags().StringVar(names, "ablate", "", "switch these optimisations off, to look for one that is at fault: names with commas; a wrong one lists them")
+}
+
+// switches reads names of optimisations.
+func switches(names string) (*ablate.Set, error) {
+	set, err := ablate.Parse(names)
+	if err != nil {
+		return nil, &exitError{exitUsage, fmt.Errorf("--ablate: %w", err)}
+	}
+	return set, nil
+}
+
+// switchedOff says what of a set an open engine does without, and what it never had; "" where nothing was asked for.
+func switchedOff(set *ablate.Set) string {
+	var acted, idle []string
+	for _, w := range set.Asked() {
+		if slices.Contains(set.Acted(), w) {
+			acted = append(acted, string(w))
+		} else {
+			idle = append(idle, string(w))
+		}
+	}
+	var words []string
+	if len(acted) > 0 {
+		words = append(words, "switched off: "+strings.Join(acted, ", "))
+	}
+	if len(idle) > 0 {
+		words = append(words, "this executor or model does not have: "+strings.Join(idle, ", "))
+	}
+	return strings.Join(words, "; ")
 }
 
 // config turns the flags and the user's settings into what to run; errors carry their exit codes.
@@ -61,7 +99,12 @@ func (f *engineFlags) config(s streams) (app.Config, error) {
 	if err != nil {
 		return app.Config{}, err
 	}
+	off, err := switches(f.ablate)
+	if err != nil {
+		return app.Config{}, err
+	}
 	config := app.ConfigOf(chosen, model, executor)
+	config.Ablate = off
 	config.Anyway, config.Threads = f.anyway, f.threads
 	if f.context > 0 {
 		config.ContextTokens = f.context
@@ -96,6 +139,11 @@ func (f *engineFlags) open(ctx context.Context, s streams) (*inference.Engine, a
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	engine, err := config.Open(ctx)
+	if err == nil {
+		if line := switchedOff(config.Ablate); line != "" {
+			fmt.Fprintln(s.err, line)
+		}
+	}
 	return engine, config, withCode(err)
 }
 

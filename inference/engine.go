@@ -170,7 +170,7 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	plans := planOptions(o.Executor, o.Ablate)
+	plans := PlanOptions(o.Executor, o.Ablate)
 	if e.dev, err = openDevice(o.Executor, o.Threads, plans); err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 		limit = defaultQueue
 	}
 	e.queue = newQueue(limit)
-	e.kept = newKept(conversationBytes(planOptions(o.Executor, o.Ablate), shape, context_))
+	e.kept = newKept(conversationBytes(PlanOptions(o.Executor, o.Ablate), shape, context_))
 	e.life, e.cancel = context.WithCancel(context.Background())
 	e.worker.Add(1)
 	go e.work()

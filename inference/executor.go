@@ -51,10 +51,9 @@ func (x Executor) hostMode() (m host.Mode, ok bool) {
 	return "", false
 }
 
-// planOptions are those of the plans that an executor runs: a GPU's cache is bf16.
-func planOptions(x Executor, off *ablate.Set) qwen36.Options {
-	gpu := chosen(x) == Metal || chosen(x) == Standin
-	return qwen36.Options{Ablate: off, HalfKV: gpu && !off.Off(ablate.HalfKV)}
+// PlanOptions are those of the plans that an executor runs, with optimisations switched off.
+func PlanOptions(x Executor, off *ablate.Set) qwen36.Options {
+	return qwen36.Options{Ablate: off, GPU: chosen(x) == Metal || chosen(x) == Standin}
 }
 
 // gpuOptions are what the plans' options mean for a GPU.

@@ -67,7 +67,7 @@ func shapeNeed(s qwen36.Shape, placement memgate.Placement, o Options) (memgate.
 	if chunk <= 0 {
 		chunk = o.Executor.Chunk()
 	}
-	plans := planOptions(o.Executor, o.Ablate)
+	plans := PlanOptions(o.Executor, o.Ablate)
 	prefill, err := plans.Prefill(s, s.MaxContext, min(chunk, s.MaxContext), qwen36.LastLogits)
 	if err != nil {
 		return memgate.Need{}, err

@@ -44,7 +44,7 @@ const selfTestTokens = 2
 // made-up model with the head sizes of the full one. An error says that the device could not be tried at all.
 func SelfTest(ctx context.Context, x Executor) (SelfTestReport, error) {
 	var report SelfTestReport
-	device, err := openDevice(x, 0, planOptions(x, nil))
+	device, err := openDevice(x, 0, PlanOptions(x, nil))
 	if err != nil {
 		return report, err
 	}
@@ -58,7 +58,7 @@ func SelfTest(ctx context.Context, x Executor) (SelfTestReport, error) {
 	dev := crosscheck.New(host.Open(host.Exact, 0), device, tolerance)
 	defer dev.Close()
 	report.Device = device.Name()
-	err = runSelfTest(ctx, dev, planOptions(x, nil))
+	err = runSelfTest(ctx, dev, PlanOptions(x, nil))
 	for _, r := range dev.Results() {
 		report.Kernels = append(report.Kernels, KernelResult{Kernel: r.Kernel, Dispatches: r.Dispatches, Failure: r.Failure})
 	}

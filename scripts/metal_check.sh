@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All that can be proven of the Metal half without a Mac: the kernels' text under strict address spaces, every kernel against its reference in
-# three orders and once with every access checked, the binding and the device with their planted faults, whole models against the goldens, and
-# 64 tokens of the demo model against the host executor at every tap. It needs clang++-19; with g++ alone the lint is left out and says so.
+# three orders and once with every access checked, the binding and the device with their planted faults, whole models against the goldens,
+# 64 tokens of the demo model against the host executor at every tap, and its perplexity on 192 positions. It needs clang++-19; with g++ alone the lint is left out and says so.
 set -eu
 cd "$(dirname "$0")/.."
 export CGO_ENABLED=0 POND_METAL_CHECK=1
@@ -41,6 +41,9 @@ tests ./metal/mtl ./metal/gpu ./metal/crosscheck ./metal
 
 step "whole models"
 tests ./inference/qwen36 -run TestGPU
+
+step "192 positions of text, by the chunk and token by token, beside transformers and the exact host"
+tests ./inference/eval -run TestDemoAgainstTransformers
 
 step "the engine"
 tests ./inference -run 'Standin|OneOwner|FailedGPU'

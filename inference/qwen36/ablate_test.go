@@ -82,7 +82,7 @@ func TestGPUSwitchesAgree(t *testing.T) {
 	}
 	var want []float32
 	t.Run("as shipped", func(t *testing.T) {
-		m, err := Options{HalfKV: true}.NewModel(gputest.Open(t, gputest.Options{}), c, s, 300)
+		m, err := Options{GPU: true}.NewModel(gputest.Open(t, gputest.Options{}), c, s, 300)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestGPUSwitchesAgree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := Options{Ablate: set, HalfKV: !set.Off(ablate.HalfKV)}
+			o := Options{Ablate: set, GPU: true}
 			dev := gputest.Open(t, gputest.Options{GPU: gpu.Options{Serial: set.Off(ablate.ConcurrentEncoding), Tuning: o.Tuning()}})
 			m, err := o.NewModel(dev, c, s, 300)
 			if err != nil {

@@ -102,7 +102,7 @@ func (e *emitter) state(kind string, layer int) plan.Range {
 		return plan.Range{}
 	}
 	t := plan.F32
-	if b.RowBytes > 0 && e.HalfKV {
+	if b.RowBytes > 0 && e.halfKV() {
 		t = plan.BF16
 	}
 	return e.Buffer(b.Name, plan.State, t, int(b.LenBytes/t.Bytes()))

@@ -97,7 +97,7 @@ func checkKernels(t *testing.T, kind tinymodel.Kind, o gputest.Options, shuffle 
 	t.Helper()
 	ckpt, _, s := goldenModel(t, kind)
 	dev := crosscheck.New(host.Open(host.Exact, 2), gputest.Open(t, o), crosscheck.Tolerance)
-	for _, o := range []Options{{HalfKV: true}, {}} { // what a GPU runs, and with a cache of float32
+	for _, o := range []Options{{GPU: true}, {}} { // what a GPU runs, and with a cache of float32
 		m, err := o.NewModel(dev, ckpt, s, 300)
 		if err != nil {
 			t.Fatal(err)

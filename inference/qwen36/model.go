@@ -38,6 +38,10 @@ func (o Options) NewModel(dev metal.Device, c *checkpoint.Checkpoint, s Shape, c
 	if err != nil {
 		return nil, err
 	}
+	// A first look at the other plan too: what cannot be built is told at once, and so are the switches that act in it.
+	if _, err := o.Prefill(s, context, min(8, context), LastLogits); err != nil {
+		return nil, err
+	}
 	for _, b := range p.Buffers {
 		if b.Class != plan.Weight {
 			continue

@@ -12,9 +12,9 @@ import (
 // Options choose between plans of the same model. The zero value is the plan as shipped.
 type Options struct {
 	Ablate *ablate.Set // optimisations that are off; nil: none
-	// HalfKV keeps keys and values as bf16, not as float32: half the bytes of a context, at the rounding of those numbers. It is what a GPU
-	// runs; the host computes in float32.
-	HalfKV bool
+	// GPU is for an executor that runs the Metal kernels: keys and values are bf16, which is half the bytes of a context at the rounding of those
+	// numbers, where the host computes in float32; and the switches that only a GPU has act.
+	GPU bool
 }
 
 // Decode is the plan of one token, see Options.Decode.
@@ -37,16 +37,21 @@ func (s Shape) StateBuffers(context int) []cache.Spec {
 	return Options{}.StateBuffers(s, context)
 }
 
+// off reports whether an optimisation that only a GPU has is switched off.
+func (o Options) off(w ablate.Switch) bool { return o.GPU && o.Ablate.Off(w) }
+
+func (o Options) halfKV() bool { return o.GPU && !o.off(ablate.HalfKV) }
+
 // cacheType is the type of keys and values, cacheBytes the size of one number.
 func (o Options) cacheType() kernels.DType {
-	if o.HalfKV {
+	if o.halfKV() {
 		return kernels.BF16
 	}
 	return kernels.F32
 }
 
 func (o Options) cacheBytes() int64 {
-	if o.HalfKV {
+	if o.halfKV() {
 		return plan.BF16.Bytes()
 	}
 	return plan.F32.Bytes()

@@ -13,7 +13,7 @@ import (
 func source() string { return kernels.Source() }
 
 // options are those of the plans that a GPU runs.
-func options() qwen36.Options { return qwen36.Options{HalfKV: true} }
+func options() qwen36.Options { return qwen36.Options{GPU: true} }
 
 // headPart is the part of the vocabulary whose head is counted: a row costs what every row does, and all of them would take a minute.
 const headPart = 16
