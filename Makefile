@@ -113,5 +113,9 @@ release: ## every file of a release, in build/release; scripts/release.sh says w
 release-check: ## what a release must show, each point with yes, NO or not run
 	@scripts/release_check.sh
 
+.PHONY: test-newcomer
+test-newcomer: ## README's two commands in a fresh Debian root, each timed; wants root and debootstrap (DIR keeps the root; SUITE, MIRROR)
+	@scripts/newcomer.sh $(DIR)
+
 clean: ## remove what was built
 	@rm -rf build

@@ -31,7 +31,7 @@ var layers = []layer{
 	{"packaging/inspect", nil}, // shares nothing with bundle, which it checks
 	{"packaging/licences", nil},
 	{"packaging/homebrew", nil},
-	{"packaging/pack", []string{"packaging/...", "app/update", "assets"}},
+	{"packaging/pack", []string{"packaging/...", "app/update", "assets", "metal/kernels"}}, // the kernels' text, to compile it
 	{"assets/...", nil},
 
 	{"app/ui", []string{"app", "app/chats", "app/settings", "inference/memgate"}},

@@ -58,6 +58,9 @@ func selfTest(ctx context.Context, s streams, x inference.Executor) error {
 	if err != nil {
 		return fmt.Errorf("self-test: %w", err)
 	}
+	if report.From != "" {
+		fmt.Fprintf(s.out, "kernels loaded from %s\n", report.From)
+	}
 	differing := report.Differing()
 	for _, k := range differing {
 		fmt.Fprintf(s.out, "%s differs: %s\n", k.Kernel, k.Failure)

@@ -25,7 +25,7 @@ func Executors(m Machine) []ExecutorStatus {
 	}
 	return []ExecutorStatus{
 		status(inference.Host, fmt.Sprintf("%d threads, %s", m.Threads, inference.HostKernels())),
-		status(inference.Metal, "the GPU of this Mac"),
+		status(inference.Metal, "the GPU of this Mac; kernels "+inference.Kernels()),
 		status(inference.Standin, "Metal on the processor, for tests: slow"),
 	}
 }

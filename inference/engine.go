@@ -192,6 +192,9 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 	e.life, e.cancel = context.WithCancel(context.Background())
 	e.worker.Add(1)
 	go e.work()
+	if from := kernelsOf(e.dev); from != "" {
+		e.log.Info("kernels loaded", "from", from)
+	}
 	e.log.Info("model open", "id", o.ID, "executor", e.info.Executor, "context", context_, "weight_bytes", e.info.WeightBytes)
 	return e, nil
 }

@@ -2,6 +2,7 @@ package inference
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"pond/inference/ablate"
@@ -58,7 +59,7 @@ func PlanOptions(x Executor, off *ablate.Set) qwen36.Options {
 
 // gpuOptions are what the plans' options mean for a GPU.
 func gpuOptions(o qwen36.Options) gpu.Options {
-	return gpu.Options{Serial: o.Ablate.Off(ablate.ConcurrentEncoding), Tuning: o.Tuning()}
+	return gpu.Options{Serial: o.Ablate.Off(ablate.ConcurrentEncoding), Tuning: o.Tuning(), Resources: resources(os.Executable())}
 }
 
 // Chunk is how many tokens of a prompt one run takes in when nothing else was asked for. A client that leaves is noticed after one, and

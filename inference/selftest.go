@@ -21,6 +21,7 @@ type KernelResult struct {
 // SelfTestReport is the outcome of a self-test.
 type SelfTestReport struct {
 	Device  string
+	From    string         // what the kernels were loaded from; empty where nothing is loaded
 	Kernels []KernelResult // by name
 }
 
@@ -57,7 +58,7 @@ func SelfTest(ctx context.Context, x Executor) (SelfTestReport, error) {
 	}
 	dev := crosscheck.New(host.Open(host.Exact, 0), device, tolerance)
 	defer dev.Close()
-	report.Device = device.Name()
+	report.Device, report.From = device.Name(), kernelsOf(device)
 	err = runSelfTest(ctx, dev, PlanOptions(x, nil))
 	for _, r := range dev.Results() {
 		report.Kernels = append(report.Kernels, KernelResult{Kernel: r.Kernel, Dispatches: r.Dispatches, Failure: r.Failure})

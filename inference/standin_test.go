@@ -139,4 +139,7 @@ func TestStandinSelfTest(t *testing.T) {
 	for _, k := range r.Differing() {
 		t.Errorf("%s differs: %s", k.Kernel, k.Failure)
 	}
+	if !strings.HasPrefix(r.From, "their text, because this program is in no app") {
+		t.Errorf("got kernels from %q", r.From)
+	}
 }

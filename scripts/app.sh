@@ -49,7 +49,8 @@ else
     go build -tags "$tags" -ldflags "-s -w $stamp -extldflags \"-Wl,-platform_version,macos,15.0,15.0\"" "${flags[@]}" .
 fi
 
-CGO_ENABLED=0 go run ./packaging/pack app -binary "$binary" -out build -time "$at" -feed "${POND_UPDATE_FEED:-}" -key "${POND_UPDATE_KEY:-}"
+CGO_ENABLED=0 go run ./packaging/pack kernels -out build/darwin-arm64
+CGO_ENABLED=0 go run ./packaging/pack app -kernels build/darwin-arm64 -binary "$binary" -out build -time "$at" -feed "${POND_UPDATE_FEED:-}" -key "${POND_UPDATE_KEY:-}"
 [ "$image" = yes ] || exit 0
 version=$(sed -n 's/^Version = "\(.*\)"$/\1/p' FyneApp.toml)
 CGO_ENABLED=0 go run ./packaging/pack zip -app build/Pond.app -out "build/Pond-$version.zip" -time "$at"

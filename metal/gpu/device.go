@@ -26,6 +26,8 @@ var _ metal.Device = (*Device)(nil)
 type Options struct {
 	// Source is the Metal text of the kernels; empty means kernels.Source(). Tests plant faults with it.
 	Source string
+	// Resources is the folder of an app that may hold the kernels compiled; empty: there is none. A Source wins.
+	Resources string
 	// Labels puts each dispatch into a debug group of its name, so that captures, GPU errors and the stand-in's reports say it. Two messages
 	// a dispatch.
 	Labels bool
@@ -57,6 +59,7 @@ type Device struct {
 	changed  bool             // the set has uncommitted additions or removals
 
 	name      string
+	from      string // what the kernels were loaded from
 	options   Options
 	limits    limits
 	kernels   map[string]kernels.Kernel
@@ -68,7 +71,7 @@ type Device struct {
 	closed    bool
 }
 
-// Open takes the machine's GPU and compiles the library of kernels; pipelines follow with the programs that need them.
+// Open takes the machine's GPU and loads the library of kernels, or compiles it; pipelines follow with the programs that need them.
 func Open(rt *mtl.Runtime, o Options) (_ *Device, err error) {
 	d := &Device{rt: rt, options: o, kernels: map[string]kernels.Kernel{}, pipelines: map[string]pipeline{}, live: map[uint64]mtl.Buffer{}, abandoned: &graveyard{}}
 	for _, k := range kernels.All() {
@@ -104,7 +107,7 @@ func (d *Device) open() (err error) {
 	if err := d.newQueue(); err != nil {
 		return err
 	}
-	return d.compileLibrary()
+	return d.openLibrary()
 }
 
 // openSet makes the residency set, where the system has them.
@@ -139,24 +142,6 @@ func (d *Device) newQueue() error {
 	if !d.set.Nil() {
 		d.queue.AddResidencySet(d.set)
 	}
-	return nil
-}
-
-func (d *Device) compileLibrary() error {
-	text := d.options.Source
-	if text == "" {
-		text = kernels.Source()
-	}
-	o := d.rt.NewCompileOptions()
-	defer o.Release()
-	o.SetLanguageVersion(mtl.LanguageVersion3_1)
-	// Fast arithmetic may assume that no value is infinite; masked scores are.
-	o.SetSafeMath()
-	var err error
-	if d.library, err = d.dev.NewLibraryWithSource(text, o); err != nil {
-		return fmt.Errorf("kernels do not compile: %w", err)
-	}
-	d.library.SetLabel(d.rt.StringWithUTF8String("pond kernels"))
 	return nil
 }
 

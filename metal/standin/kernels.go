@@ -2,6 +2,7 @@ package standin
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -39,6 +40,27 @@ func newKernelCompiler(dir string, o Options) (*kernelCompiler, error) {
 		c.Checked = o.Check || o.Count
 		return t.Build(source, c)
 	}}, nil
+}
+
+// Precompile writes to file what stands in for a compiled Metal library: kernel text as a library of this machine's, which newLibraryWithURL:error: loads in a
+// session without checks and counts, or with them when o.Checked. It works with the stand-in's own build of the runtime in dir ("": the usual cache folder).
+func Precompile(file, source string, o CompileOptions, dir string) error {
+	t, err := NewToolchain("", dir)
+	if err != nil {
+		return err
+	}
+	built, err := t.Build(source, o)
+	if err != nil {
+		return err
+	}
+	lib, err := os.ReadFile(built)
+	if err != nil {
+		return fmt.Errorf("stand-in: %w", err)
+	}
+	if err := os.WriteFile(file, lib, 0o644); err != nil {
+		return fmt.Errorf("stand-in: %w", err)
+	}
+	return nil
 }
 
 // parseCompileOptions reads what the Objective-C half says of MTLCompileOptions, a line a field: language=196610 (3.2, as MTLLanguageVersion has

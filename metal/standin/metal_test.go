@@ -289,11 +289,30 @@ func TestLibrariesFromFiles(t *testing.T) {
 		t.Errorf("got %d functions, want 4", got)
 	}
 	m.send(lib, "release")
+	content, err := os.ReadFile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := filepath.Join(t.TempDir(), "before.metallib")
+	if err := Precompile(before, string(content), CompileOptions{}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if lib, why = m.try(m.device, "newLibraryWithURL:error:", url(before), 0); lib == 0 {
+		t.Fatal(why)
+	}
+	if got := m.send(m.send(lib, "functionNames"), "count"); got != 4 {
+		t.Errorf("compiled before: got %d functions, want 4", got)
+	}
+	m.send(lib, "release")
+	cut := filepath.Join(t.TempDir(), "cut.metallib")
+	if library, err := os.ReadFile(before); err != nil || os.WriteFile(cut, library[:200], 0o644) != nil {
+		t.Fatal(err)
+	}
 	compiled := filepath.Join(t.TempDir(), "default.metallib")
 	if err := os.WriteFile(compiled, []byte("MTLB\x01\x80\x02\x00"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{compiled: "the stand-in runs Metal text", compiled + ".none": "library not found"} {
+	for path, want := range map[string]string{compiled: "the stand-in runs Metal text", cut: "file too short", compiled + ".none": "library not found"} {
 		if lib, why := m.try(m.device, "newLibraryWithURL:error:", url(path), 0); lib != 0 || !regexpMatch(want, why) {
 			t.Errorf("%s: got library %d and %q, want %q", path, lib, why, want)
 		}

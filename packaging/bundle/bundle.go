@@ -36,6 +36,9 @@ type Spec struct {
 	Licences []byte    // text: Pond's own, then those of all that is linked in
 	Time     time.Time // of every file: the commit's
 
+	// Resources are more files of the app, by their names in Contents/Resources.
+	Resources map[string][]byte
+
 	// Feed is where the app looks for updates and Key what they are signed with, base64 of an Ed25519 public key. Both or neither: an app
 	// without them never looks.
 	Feed, Key string
@@ -56,6 +59,9 @@ func Write(dir string, s Spec) (app string, err error) {
 		return "", fmt.Errorf("bundle: %w", err)
 	}
 	resources := map[string][]byte{"Resources/icon.icns": icon, "Resources/LICENSES.txt": s.Licences}
+	for name, content := range s.Resources {
+		resources["Resources/"+name] = content
+	}
 	sealed := codeResources(resources)
 	binary, err = sign(binary, identity{ID: s.ID, Info: info, Resources: sealed})
 	if err != nil {

@@ -6,6 +6,7 @@ package inspect
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"debug/macho"
 	"encoding/binary"
 	"errors"
@@ -31,6 +32,7 @@ type Facts struct {
 	CodeHash           string // SHA-256 of the code directory, hexadecimal
 	Flags              uint32
 	TotalBytes         int64
+	Kernels            bool // the Metal kernels are in it, compiled
 	Info               map[string]any
 }
 
@@ -73,6 +75,9 @@ func App(dir string) (Facts, error) {
 	}
 	if l, err := os.ReadFile(filepath.Join(contents, "Resources", "LICENSES.txt")); err != nil || len(l) < 10_000 {
 		complain("LICENSES.txt: got %d bytes, %v, want Pond's licence and those of what is linked in", len(l), err)
+	}
+	if f.Kernels, err = checkKernels(filepath.Join(contents, "Resources")); err != nil {
+		complain("kernels: %w", err)
 	}
 	executable := filepath.Join(contents, "MacOS", text("CFBundleExecutable"))
 	code, err := os.ReadFile(executable)
@@ -182,8 +187,34 @@ func checkIcon(file string) error {
 	return nil
 }
 
+// checkKernels compares a compiled library of kernels with its seal: two lines, the digests of the text and of the library. Which text it was is for those who
+// have it.
+func checkKernels(resources string) (bool, error) {
+	library, err := os.ReadFile(filepath.Join(resources, "kernels.metallib"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	seal, err := os.ReadFile(filepath.Join(resources, "kernels.metallib.seal"))
+	if err != nil {
+		return false, err
+	}
+	if sum := fmt.Sprintf("\nlibrary %x\n", sha256.Sum256(library)); !strings.HasSuffix(string(seal), sum) || !strings.HasPrefix(string(seal), "text ") {
+		return false, errors.New("the seal is not of this library")
+	}
+	if !bytes.HasPrefix(library, []byte("MTLB")) {
+		return false, errors.New("got something else than a Metal library, which begins with MTLB")
+	}
+	if paths := buildPaths(library); len(paths) > 0 {
+		return false, fmt.Errorf("they name a path of the machine that compiled them: %s", paths[0])
+	}
+	return true, nil
+}
+
 // buildPath is an absolute path where people and machines build.
-var buildPath = regexp.MustCompile(`/(?:home|Users|root|tmp|work|build|private/tmp|var/folders)/[A-Za-z0-9_.-]+/[A-Za-z0-9_./-]*\.(?:go|c|m|h|s|o)\b`)
+var buildPath = regexp.MustCompile(`/(?:home|Users|root|tmp|work|build|private/tmp|var/folders)/[A-Za-z0-9_.-]+/[A-Za-z0-9_./-]*\.(?:go|c|m|h|s|o|metal)\b`)
 
 // buildPaths lists absolute paths of sources in a binary.
 func buildPaths(code []byte) []string {

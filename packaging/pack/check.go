@@ -79,6 +79,7 @@ func (r release) claims() []claim {
 			return err
 		}},
 		{"the zip holds an app with nothing wrong, of this version, with its window", r.checkZip},
+		{"the kernels in it are compiled, from the text of these sources", r.checkKernels},
 		{"the feed offers the zip, signed with the key that the app has", r.checkFeed},
 		{"the cask and the formula name these files, and are Ruby", r.checkRecipes},
 		{"a tarball for each system, with program, terms and agent", r.checkTars},
@@ -144,6 +145,24 @@ func (r release) checkZip() error {
 		return errors.New("the program in it has no window: build on a Mac, or with MACOS_SDK")
 	}
 	return nil
+}
+
+// checkKernels: an app without them works, and is slower to open its first model.
+func (r release) checkKernels() error {
+	dir, err := os.MkdirTemp("", "pond-check")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	app, err := unzip(filepath.Join(r.dir, zipName(r.product.Version)), dir)
+	if err != nil {
+		return err
+	}
+	found, err := compiledKernels(filepath.Join(app, "Contents", "Resources"))
+	if err == nil && found == nil {
+		err = &notHere{"the app was built where Apple's Metal compiler is not; it compiles their text"}
+	}
+	return err
 }
 
 func (r release) checkFeed() error {

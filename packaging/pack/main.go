@@ -1,5 +1,6 @@
 // Command pack puts Pond together for others: the app, its archives, what tells of a release, and the look at all of it before it goes out.
 //
+//	pack kernels  the Metal kernels compiled, where Apple's compiler is
 //	pack app      Pond.app around a binary, signed ad hoc
 //	pack zip      the archive that updates and Homebrew take
 //	pack image    the disk image that people take
@@ -36,7 +37,7 @@ func main() {
 
 // commands are what pack does, by name.
 var commands = map[string]func(*flag.FlagSet, []string) error{
-	"app": packApp, "zip": packZip, "image": packImage, "inspect": look,
+	"kernels": packKernels, "app": packApp, "zip": packZip, "image": packImage, "inspect": look,
 	"keygen": keygen, "public": public, "tar": packTar, "publish": publish, "check": check,
 }
 
@@ -53,6 +54,7 @@ func packApp(f *flag.FlagSet, args []string) error {
 	out := f.String("out", "build", "folder that takes Pond.app")
 	at := f.Int64("time", 0, "seconds since 1970 that every file bears: the commit's")
 	feed := f.String("feed", "", "where the app looks for updates; empty: nowhere")
+	compiled := f.String("kernels", "", "folder of pack kernels; where it has none, the app has their text alone")
 	key := f.String("key", "", "what updates are signed with: base64 of an Ed25519 public key")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -68,6 +70,11 @@ func packApp(f *flag.FlagSet, args []string) error {
 	s := bundle.Spec{Product: product, Binary: *binary, Icon: assets.Icon(), Licences: terms, Feed: *feed, Key: *key}
 	if *at > 0 {
 		s.Time = time.Unix(*at, 0).UTC()
+	}
+	if *compiled != "" {
+		if s.Resources, err = compiledKernels(*compiled); err != nil {
+			return err
+		}
 	}
 	app, err := bundle.Write(*out, s)
 	if err != nil {
@@ -130,6 +137,9 @@ func report(app string) error {
 	window := "without its window"
 	if facts.Windowed() {
 		window = "with its window"
+	}
+	if facts.Kernels {
+		window += ", kernels compiled"
 	}
 	fmt.Printf("%s: %s %s (%s), %s, arm64, macOS %s or later (linked for %s), %.1f MB, signature %s\n", app, facts.ID, facts.Version, facts.Build, window,
 		facts.MinimumSystem, facts.LinkedFor, float64(facts.TotalBytes)/1e6, facts.CodeHash[:16])

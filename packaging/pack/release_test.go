@@ -18,6 +18,7 @@ import (
 
 	"pond/app/update"
 	"pond/assets"
+	"pond/metal/kernels"
 	"pond/packaging/bundle"
 	"pond/packaging/homebrew"
 	"pond/packaging/inspect"
@@ -65,8 +66,9 @@ func fakeRelease(t *testing.T, version string) (r release, key ed25519.PrivateKe
 	product.Version = version
 	r = release{root: root, dir: dir, url: server.URL, homepage: "https://example.org/pond", product: product, time: commitTime}
 	binary = program(t, "darwin-arm64", "new")
+	library := []byte("MTLB, a library")
 	app, err := bundle.Write(t.TempDir(), bundle.Spec{Product: product, Binary: binary, Icon: assets.Icon(), Licences: bytes.Repeat([]byte("terms\n"), 2000), Time: commitTime,
-		Feed: server.URL + "/" + feedName, Key: encodeKey(public)})
+		Feed: server.URL + "/" + feedName, Key: encodeKey(public), Resources: map[string][]byte{kernels.LibraryFile: library, kernels.SealFile: kernels.Seal(library)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +122,7 @@ func TestReleaseGoesThroughTheUpdater(t *testing.T) {
 	if err := u.Install(); err != nil {
 		t.Fatal(err)
 	}
-	if facts, err := inspect.App(app); err != nil || facts.Version != "0.9.0" {
+	if facts, err := inspect.App(app); err != nil || facts.Version != "0.9.0" || !facts.Kernels {
 		t.Errorf("got %s, %v, want 0.9.0 with nothing wrong", facts.Version, err)
 	}
 }
@@ -138,6 +140,7 @@ func TestCheck(t *testing.T) {
 	got := claims()
 	for what, want := range map[string]string{
 		"the digests are those of the files":                                        "",
+		"the kernels in it are compiled, from the text of these sources":            "",
 		"the feed offers the zip, signed with the key that the app has":             "",
 		"the cask and the formula name these files, and are Ruby":                   "",
 		"a tarball for each system, with program, terms and agent":                  "",

@@ -13,6 +13,20 @@ namespace {
 constexpr const char* kLibraryDomain = "MTLLibraryErrorDomain";
 enum : NSInteger { kUnsupported = 1, kInternal = 2, kCompileFailure = 3, kFunctionNotFound = 5, kFileNotFound = 6 };
 
+// load opens a library of kernels that was compiled before.
+Object* load(In<Device> self, const std::string& path, Object** error) {
+  World& w = world();
+  char why[4096];
+  msl_library* lib = w.kernels.msl_library_open(path.c_str(), why, sizeof why);
+  if (!lib) return fail(error, kLibraryDomain, kInternal, why), nullptr;
+  if (w.config.flags & (MSL_CHECK | MSL_COUNT) && !w.kernels.msl_library_checked(lib))
+    return fail(error, kLibraryDomain, kInternal, path + " was compiled without the hooks that checks and counts need"), nullptr;
+  Library* l = create<Library>();
+  l->device = Held<Device>(self.get());
+  l->lib = lib;
+  return l->self;
+}
+
 Object* compile(In<Device> self, const std::string& source, const CompileOptions* o, Object** error) {
   World& w = world();
   std::string what;
@@ -31,24 +45,17 @@ Object* compile(In<Device> self, const std::string& source, const CompileOptions
   w.config.compile(reinterpret_cast<uintptr_t>(&job));
   if (!job.answered) return fail(error, kLibraryDomain, kInternal, "the compiler gave no answer"), nullptr;
   if (!job.ok) return fail(error, kLibraryDomain, kCompileFailure, job.result), nullptr;
-  char why[4096];
-  msl_library* lib = w.kernels.msl_library_open(job.result.c_str(), why, sizeof why);
-  if (!lib) return fail(error, kLibraryDomain, kInternal, why), nullptr;
-  if (w.config.flags & (MSL_CHECK | MSL_COUNT) && !w.kernels.msl_library_checked(lib))
-    return fail(error, kLibraryDomain, kInternal, job.result + " was compiled without the hooks that checks and counts need"), nullptr;
-  Library* l = create<Library>();
-  l->device = Held<Device>(self.get());
-  l->lib = lib;
-  return l->self;
+  return load(self, job.result, error);
 }
 
 Object* device_newLibraryWithSource(In<Device> self, SEL, In<String> source, Maybe<CompileOptions> options, Object** error) {
   return compile(self, source->s, options.get(), error);
 }
 
-// A library's file or data would be AIR, which only Apple's tools make and only Apple's GPUs run; the stand-in takes Metal text in its place.
+// A library's file or data would be AIR, which only Apple's tools make and only Apple's GPUs run. In its place the stand-in takes Metal text, and from a file
+// what Precompile wrote: a library of this machine's.
 Object* fromBytes(In<Device> self, const std::string& bytes, Object** error) {
-  if (bytes.starts_with("MTLB")) return fail(error, kLibraryDomain, kUnsupported, "the stand-in runs Metal text, not a compiled library"), nullptr;
+  if (bytes.starts_with("MTLB")) return fail(error, kLibraryDomain, kUnsupported, "the stand-in runs Metal text and libraries of its own, not a library of Apple's"), nullptr;
   return compile(self, bytes, nullptr, error);
 }
 Object* device_newLibraryWithURL(In<Device> self, SEL, In<Url> url, Object** error) {
@@ -56,7 +63,8 @@ Object* device_newLibraryWithURL(In<Device> self, SEL, In<Url> url, Object** err
   if (!f) return fail(error, kLibraryDomain, kFileNotFound, "library not found: " + url->path), nullptr;
   std::stringstream all;
   all << f.rdbuf();
-  return fromBytes(self, all.str(), error);
+  const std::string bytes = all.str();
+  return bytes.starts_with("\x7f" "ELF") ? load(self, url->path, error) : fromBytes(self, bytes, error);
 }
 Object* device_newLibraryWithData(In<Device> self, SEL, In<Data> data, Object** error) { return fromBytes(self, data->bytes, error); }
 
