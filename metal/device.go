@@ -21,8 +21,11 @@ type Device interface {
 	PlaceWeights(label string, data []byte) (Buffer, error)
 	// Compile checks a program against the kernels and prepares it to be run many times.
 	Compile(p Program) (Pass, error)
-	// Run executes a pass and waits for it.
+	// Run executes a pass, behind all that were started, and waits for it.
 	Run(p Pass, o RunOptions) error
+	// Start has a pass executed behind all that were started, and need not wait for it: what the pass reads stays as it is, and what it writes
+	// is not looked at, until Wait or Drop. A pass that cannot be started says so there.
+	Start(p Pass, o RunOptions) Running
 	// Close releases the device; buffers and passes die with it. A second call does nothing.
 	Close() error
 }
@@ -115,6 +118,23 @@ type Program struct {
 type Pass interface {
 	Program() Program
 }
+
+// Running is a pass that was started. One of its methods is called, once.
+type Running interface {
+	// Wait returns when the pass has run.
+	Wait() error
+	// Drop is for a pass whose results nobody wants any more: what has not begun is left out, else it is waited for. ran says which.
+	Drop() (ran bool, err error)
+}
+
+// Done is a pass that ran when it was started, with its error.
+type Done struct{ Err error }
+
+// Wait implements Running.
+func (d Done) Wait() error { return d.Err }
+
+// Drop implements Running.
+func (d Done) Drop() (ran bool, err error) { return true, d.Err }
 
 // RunOptions say on what a pass is run, and how.
 type RunOptions struct {

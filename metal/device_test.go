@@ -32,6 +32,9 @@ var deviceTests = []struct {
 	{"a tap sees each level", tapSeesEachLevel},
 	{"a pass serves what stands in its slots", aPassHasSlots},
 	{"times are told for each dispatch", timesAreTold},
+	{"started passes run in order", startedInOrder},
+	{"a dropped pass hurts nobody", droppedPass},
+	{"Close does not mind what was started", closeWithStarted},
 	{"programs are checked", programsAreChecked},
 	{"foreign passes and buffers are refused", foreignersAreRefused},
 	{"abandoned buffers hurt nobody", abandonedBuffers},
@@ -357,6 +360,79 @@ type stranger struct{ metal.Pass }
 func foreignersAreRefused(t *testing.T, d metal.Device) {
 	if err := d.Run(stranger{}, metal.RunOptions{}); err == nil || !strings.Contains(err.Error(), "another device") {
 		t.Errorf("got %v, want an error about another device", err)
+	}
+}
+
+// startedInOrder has several passes in flight, of which each reads what the one before wrote, and waits for the first and the last alone.
+func startedInOrder(t *testing.T, d metal.Device) {
+	const n = 12
+	levels, x, acts := chain(t, d, n)
+	var passes []metal.Pass
+	for _, l := range levels {
+		passes = append(passes, compile(t, d, l))
+	}
+	for _, v := range []float32{0.001, -0.002, 0.003} {
+		setAll(x, v)
+		var started []metal.Running
+		for i, p := range passes[:n-1] {
+			o := metal.RunOptions{}
+			if i%3 == 1 {
+				o.Shuffle = rand.New(rand.NewPCG(1, uint64(i)))
+			}
+			started = append(started, d.Start(p, o))
+		}
+		if err := started[0].Wait(); err != nil {
+			t.Fatal(err)
+		}
+		checkChain(t, acts[:1], v)
+		run(t, d, passes[n-1], metal.RunOptions{}) // behind all that were started
+		checkChain(t, acts, v)
+		for _, r := range started[1:] {
+			if err := r.Wait(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := d.Start(stranger{}, metal.RunOptions{}).Wait(); err == nil || !strings.Contains(err.Error(), "another device") {
+		t.Errorf("got %v, want an error about another device", err)
+	}
+}
+
+// droppedPass drops a pass between two: what it writes is written or not, as it says.
+func droppedPass(t *testing.T, d metal.Device) {
+	levels, x, acts := chain(t, d, 1)
+	beside, z := newBuffer(t, d, "beside", siluWidth), newBuffer(t, d, "z", 2*siluWidth)
+	first, dropped := compile(t, d, levels[0]), compile(t, d, []metal.Dispatch{silu("dropped", z, beside, 1)})
+	setAll(z, 1)
+	for _, v := range []float32{0.001, 0.002} {
+		setAll(x, v)
+		setAll(beside, 7)
+		a, b, c := d.Start(first, metal.RunOptions{}), d.Start(dropped, metal.RunOptions{}), d.Start(first, metal.RunOptions{})
+		if err := a.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		ran, err := b.Drop()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		checkChain(t, acts, v)
+		if written := beside.F32()[3] != 7; written != ran {
+			t.Errorf("the dropped pass: ran %v, and what it writes is written: %v", ran, written)
+		}
+	}
+}
+
+func closeWithStarted(t *testing.T, d metal.Device) {
+	levels, x, _ := chain(t, d, 3)
+	setAll(x, 0.001)
+	p := compile(t, d, levels...)
+	d.Start(p, metal.RunOptions{})
+	d.Start(p, metal.RunOptions{})
+	if err := d.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -182,6 +182,11 @@ func (d *Device) Run(p metal.Pass, o metal.RunOptions) error {
 	return nil
 }
 
+// Start implements metal.Device: the pass runs at once.
+func (d *Device) Start(p metal.Pass, o metal.RunOptions) metal.Running {
+	return metal.Done{Err: d.Run(p, o)}
+}
+
 // copyIn makes the device's memory equal to the reference's, as far as the dispatches touch it.
 func (d *Device) copyIn(ds []metal.Dispatch) {
 	for _, x := range ds {

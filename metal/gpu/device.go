@@ -6,8 +6,8 @@
 //
 // Invariants:
 //   - Buffers are untracked: Metal puts no wait between dispatches, so the barrier between two levels is the only one there is.
-//   - Every command buffer that was committed has completed, and its status was read, before Run returns.
-//   - Nothing is compiled in Run.
+//   - Every command buffer that was committed has completed, and its status was read, before Run or Wait returns.
+//   - Nothing is compiled in Run or Start.
 //   - One goroutine owns a Device. Only the list of abandoned buffers is shared, with the garbage collector.
 package gpu
 
@@ -52,8 +52,9 @@ type Device struct {
 	dev      mtl.Device
 	queue    mtl.CommandQueue
 	commands mtl.CommandBufferDescriptor
-	event    mtl.SharedEvent // orders the command buffers of one run
+	event    mtl.SharedEvent // orders command buffers
 	signals  uint64          // last value that the event was given
+	running  []*running      // started and not waited for, in order
 	library  mtl.Library
 	set      mtl.ResidencySet // nil on systems that have none
 	changed  bool             // the set has uncommitted additions or removals
@@ -155,6 +156,10 @@ func (d *Device) Close() error {
 	}
 	d.closed = true
 	return d.rt.Pool(func() error {
+		for _, r := range d.running {
+			r.complete(nil)
+		}
+		d.running = nil
 		d.bury()
 		for _, b := range d.live {
 			d.drop(b)

@@ -381,6 +381,38 @@ func TestAFailureInEitherHalfOfALongPass(t *testing.T) {
 	}
 }
 
+// What was started behind a pass that failed has failed with it; the device works on.
+func TestAFailureWithPassesInFlight(t *testing.T) {
+	for failing := 1; failing <= 3; failing++ {
+		d := open(t, gputest.Options{})
+		needStandin(t, d)
+		x, y := newBuffer(t, d, "x", 100), newBuffer(t, d, "y", 100)
+		p := compile(t, d, []metal.Dispatch{dispatch("copy_add", x, y)})
+		d.Standin.Inject(standin.FaultCommandBuffer, failing, "internal")
+		var started []metal.Running
+		for range 3 { // each in memory of its own: the failed one signals nothing, and the program's signal orders nothing in the stand-in's books
+			from, to := newBuffer(t, d, "from", 100), newBuffer(t, d, "to", 100)
+			started = append(started, d.Start(compile(t, d, []metal.Dispatch{dispatch("copy_add", from, to)}), metal.RunOptions{}))
+		}
+		for i, r := range started {
+			err := r.Wait()
+			if i+1 < failing && err != nil {
+				t.Errorf("pass %d of %d failed, pass %d: got %v, want no error", failing, 3, i+1, err)
+			}
+			if i+1 >= failing {
+				expect(t, err, "p: the GPU failed")
+			}
+		}
+		run(t, d, p)
+		if y.F32()[9] != 10 {
+			t.Errorf("got %v after the failure, want 10", y.F32()[9])
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestAKernelOutOfBoundsIsAnErrorThatNamesTheDispatch(t *testing.T) {
 	d := open(t, gputest.Options{GPU: gpu.Options{Labels: true}, Standin: standin.Options{Check: true}})
 	needStandin(t, d)

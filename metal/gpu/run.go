@@ -1,11 +1,8 @@
 package gpu
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
-	"time"
 
 	"pond/metal"
 	"pond/metal/mtl"
@@ -28,11 +25,15 @@ func (e *FaultError) Unwrap() error { return e.Err }
 
 // Run implements metal.Device. An untapped pass is two command buffers, both in flight while the second is encoded; with a tap it is one
 // for each level, with times one for each dispatch.
-func (d *Device) Run(p metal.Pass, o metal.RunOptions) error {
+func (d *Device) Run(p metal.Pass, o metal.RunOptions) error { return d.Start(p, o).Wait() }
+
+// Start implements metal.Device. With a tap or with times the pass runs at once.
+func (d *Device) Start(p metal.Pass, o metal.RunOptions) metal.Running {
 	gp, ok := p.(*pass)
 	if !ok || gp.owner != d {
-		return fmt.Errorf("metal: got a pass of another device, %T", p)
+		return metal.Done{Err: fmt.Errorf("metal: got a pass of another device, %T", p)}
 	}
+	var r metal.Running
 	err := d.rt.Pool(func() error {
 		d.bury()
 		if d.changed {
@@ -46,15 +47,18 @@ func (d *Device) Run(p metal.Pass, o metal.RunOptions) error {
 		}
 		switch {
 		case o.Timed != nil:
-			return d.runTimed(gp, filled, o)
+			r = metal.Done{Err: d.runTimed(gp, filled, o)}
 		case o.Tap != nil:
-			return d.runTapped(gp, filled, o)
+			r = metal.Done{Err: d.runTapped(gp, filled, o)}
+		default:
+			r = d.startWhole(gp, filled, o)
 		}
-		return d.runWhole(gp, filled, o)
+		return nil
 	})
-	runtime.KeepAlive(gp) // and with it the program's buffers, until the GPU is done
-	runtime.KeepAlive(o.Slots)
-	return err
+	if err != nil {
+		return metal.Done{Err: err}
+	}
+	return r
 }
 
 // step is a dispatch of a pass by its place.
@@ -75,20 +79,19 @@ func (p *pass) order(lo, hi int, r *rand.Rand) []step {
 	return out
 }
 
-func (d *Device) runWhole(p *pass, filled []mtl.Buffer, o metal.RunOptions) error {
+func (d *Device) startWhole(p *pass, filled []mtl.Buffer, o metal.RunOptions) *running {
 	steps, head := p.steps, p.head
 	if o.Shuffle != nil {
 		steps = p.order(0, len(p.levels), o.Shuffle)
 	}
-	var running [2]mtl.CommandBuffer
-	var err error
+	r := d.begin(p, filled, o.Slots)
 	if head > 0 {
-		running[0], err = d.commit(p, filled, steps[:head], false, head < len(steps))
+		r.commit(steps[:head])
 	}
-	if err == nil && head < len(steps) {
-		running[1], err = d.commit(p, filled, steps[head:], true, false)
+	if head < len(steps) {
+		r.commit(steps[head:])
 	}
-	return d.finish(p, err, running[:]...)
+	return r
 }
 
 // headOf is how many steps go into the first command buffer. A level is not cut, so that the event between the command buffers is the barrier
@@ -122,8 +125,9 @@ func (d *Device) EncodeNothing(p metal.Pass) error {
 func (d *Device) runTapped(p *pass, filled []mtl.Buffer, o metal.RunOptions) error {
 	for l := range p.levels {
 		if len(p.levels[l]) > 0 {
-			c, err := d.commit(p, filled, p.order(l, l+1, o.Shuffle), false, false)
-			if err := d.finish(p, err, c); err != nil {
+			r := d.begin(p, filled, o.Slots)
+			r.commit(p.order(l, l+1, o.Shuffle))
+			if err := r.Wait(); err != nil {
 				return err
 			}
 		}
@@ -146,11 +150,13 @@ func tap(p *pass, level int, o metal.RunOptions) error {
 func (d *Device) runTimed(p *pass, filled []mtl.Buffer, o metal.RunOptions) error {
 	for l := range p.levels {
 		for _, s := range p.order(l, l+1, o.Shuffle) {
-			c, err := d.commit(p, filled, []step{s}, false, false)
-			if err := d.finish(p, err, c); err != nil {
+			r := d.begin(p, filled, o.Slots)
+			r.timed = true
+			r.commit([]step{s})
+			if err := r.Wait(); err != nil {
 				return err
 			}
-			o.Timed(l, p.program.Levels[l][s.index], time.Duration((c.GPUEndTime()-c.GPUStartTime())*float64(time.Second)))
+			o.Timed(l, p.program.Levels[l][s.index], r.took)
 		}
 		if o.Tap != nil {
 			if err := tap(p, l, o); err != nil {
@@ -159,49 +165,6 @@ func (d *Device) runTimed(p *pass, filled []mtl.Buffer, o metal.RunOptions) erro
 		}
 	}
 	return nil
-}
-
-// commit encodes steps into a command buffer and gives it to the GPU. after makes it wait for the event, then makes it signal.
-func (d *Device) commit(p *pass, filled []mtl.Buffer, steps []step, after, then bool) (mtl.CommandBuffer, error) {
-	c, err := d.queue.CommandBufferWithDescriptor(d.commands)
-	if err != nil {
-		return c, err
-	}
-	label := d.rt.StringWithUTF8String(p.program.Label)
-	c.SetLabel(label)
-	if after {
-		c.EncodeWaitForEvent(d.event, d.signals)
-	}
-	dispatches := mtl.DispatchTypeConcurrent
-	if d.options.Serial {
-		dispatches = mtl.DispatchTypeSerial
-	}
-	e, err := c.ComputeCommandEncoderWithDispatchType(dispatches)
-	if err != nil {
-		return mtl.CommandBuffer{}, err
-	}
-	e.SetLabel(label)
-	if d.set.Nil() {
-		if len(p.reads) > 0 {
-			e.UseResources(p.reads, mtl.ResourceUsageRead)
-		}
-		for _, bs := range [][]mtl.Buffer{p.writes, filled} {
-			if len(bs) > 0 {
-				e.UseResources(bs, mtl.ResourceUsageRead|mtl.ResourceUsageWrite)
-			}
-		}
-	}
-	err = d.encode(e, p, filled, steps)
-	e.EndEncoding()
-	if err != nil {
-		return mtl.CommandBuffer{}, err
-	}
-	if then {
-		d.signals++
-		c.EncodeSignalEvent(d.event, d.signals)
-	}
-	c.Commit()
-	return c, nil
 }
 
 // encode puts steps into an encoder: a barrier where the level changes, and no message that would change nothing.
@@ -244,32 +207,6 @@ func (d *Device) encode(e *mtl.ComputeCommandEncoder, p *pass, filled []mtl.Buff
 		if d.options.Labels {
 			e.PopDebugGroup()
 		}
-	}
-	return nil
-}
-
-// finish waits for command buffers and reads their status. After a failure the device gets a new queue.
-func (d *Device) finish(p *pass, err error, running ...mtl.CommandBuffer) error {
-	var fault error
-	for _, c := range running {
-		if c.Nil() {
-			continue
-		}
-		c.WaitUntilCompleted()
-		if status := c.Status(); status != mtl.CommandBufferStatusCompleted {
-			why := c.Failure()
-			if why == nil {
-				why = fmt.Errorf("command buffer status: got %d, want %d", status, mtl.CommandBufferStatusCompleted)
-			}
-			fault = errors.Join(fault, why)
-			d.event.SetSignaledValue(d.signals) // what waits for a command buffer that failed must not wait for ever
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", p.program.Label, err)
-	}
-	if fault != nil {
-		return errors.Join(&FaultError{p.program.Label, fault}, d.newQueue())
 	}
 	return nil
 }

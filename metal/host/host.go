@@ -38,6 +38,7 @@ type Device struct {
 	fast    fast           // of Int16 and Int8
 	quick   map[string]run // its kernels by name; nil in Exact
 	pool    *pool
+	started []*started // and not run, in order
 	stop    sync.Once
 }
 
@@ -251,9 +252,55 @@ func (b *bound) weightsAt(addr uintptr) (name string, off uintptr, ok bool) {
 	return "", 0, false
 }
 
+// started is a pass that waits for its time: for somebody who waits for it, or for a later pass.
+type started struct {
+	d       *Device
+	p       metal.Pass
+	o       metal.RunOptions
+	ran     bool
+	dropped bool
+	err     error
+}
+
+// Start implements metal.Device. The processor that would run the pass is the one that the caller goes on with, so the pass runs when it is
+// waited for, and one that is dropped costs nothing.
+func (d *Device) Start(p metal.Pass, o metal.RunOptions) metal.Running {
+	s := &started{d: d, p: p, o: o}
+	d.started = append(d.started, s)
+	return s
+}
+
+// catchUp runs what was started, up to last or all of it.
+func (d *Device) catchUp(last *started) {
+	for len(d.started) > 0 && (last == nil || !last.ran) {
+		s := d.started[0]
+		d.started = d.started[1:]
+		if !s.dropped {
+			s.ran, s.err = true, d.run(s.p, s.o)
+		}
+	}
+}
+
+// Wait implements metal.Running.
+func (s *started) Wait() error {
+	s.d.catchUp(s)
+	return s.err
+}
+
+// Drop implements metal.Running.
+func (s *started) Drop() (ran bool, err error) {
+	s.dropped = true
+	return s.ran, s.err
+}
+
 // Run implements metal.Device. A panic of a kernel comes back as an error with its dispatch, and a fault on mapped weights, whose file
 // shrank or whose disk failed, as an error with their name.
 func (d *Device) Run(p metal.Pass, o metal.RunOptions) error {
+	d.catchUp(nil)
+	return d.run(p, o)
+}
+
+func (d *Device) run(p metal.Pass, o metal.RunOptions) error {
 	hp, ok := p.(*pass)
 	if !ok {
 		return fmt.Errorf("host: got a pass of another device, %T", p)
