@@ -53,7 +53,7 @@ var layers = []layer{
 	{"inference/chat", []string{"inference/tokenizer"}},
 	{"inference/checkpoint/...", []string{"inference/checkpoint/..."}},
 	{"inference/tinymodel/...", []string{"inference/tinymodel"}},
-	{"inference/cache", []string{"metal"}},
+	{"inference/cache", []string{"metal", "inference/checkpoint/disk"}},
 	{"inference/qwen36", []string{"inference/ablate", "inference/cache", "inference/checkpoint", "inference/plan", "metal", "metal/kernels"}},
 	{"inference/bench", nil},
 	{"inference/eval", []string{"inference"}},

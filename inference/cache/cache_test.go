@@ -22,8 +22,12 @@ func newDevice(t *testing.T) metal.Device {
 	return dev
 }
 
+func fakeSpecs() []Spec {
+	return []Spec{{Name: "rows", LenBytes: 4 * 1000, RowBytes: 4}, {Name: "sum", LenBytes: 4}}
+}
+
 func newFake(t *testing.T, dev metal.Device) *fake {
-	s, err := NewState(dev, []Spec{{Name: "rows", LenBytes: 4 * 1000, RowBytes: 4}, {Name: "sum", LenBytes: 4}})
+	s, err := NewState(dev, fakeSpecs())
 	if err != nil {
 		t.Fatal(err)
 	}

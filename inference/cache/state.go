@@ -8,7 +8,7 @@
 //     of one conversation, or of conversations that begin alike, share the rows they have in common;
 //   - what a Store holds, every byte counted, is never above its budget after a call, but for what is being worked on.
 //
-// State is one sequence on a device, Snapshot what is kept of it, Index finds snapshots by tokens, Store bounds them.
+// State is one sequence on a device, Snapshot what is kept of it, Index finds snapshots by tokens, Store bounds them, Disk keeps them in files.
 package cache
 
 import (
