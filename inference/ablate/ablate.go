@@ -18,15 +18,18 @@ type Switch string
 
 // The switches, sorted by name.
 const (
-	ConcurrentEncoding Switch = "concurrent-encoding"
-	FusedAttention     Switch = "fused-attention"
-	FusedExperts       Switch = "fused-experts"
-	FusedGDN           Switch = "fused-gdn"
-	FusedNorm          Switch = "fused-norm"
-	GQAPacking         Switch = "gqa-packing"
-	HalfKV             Switch = "half-kv"
-	TileHeight         Switch = "tile-height"
-	WideSets           Switch = "wide-sets"
+	CoalescedKV         Switch = "coalesced-kv"
+	ConcurrentEncoding  Switch = "concurrent-encoding"
+	FixedBlockAttention Switch = "fixed-block-attention"
+	FusedAttention      Switch = "fused-attention"
+	FusedExperts        Switch = "fused-experts"
+	FusedGDN            Switch = "fused-gdn"
+	FusedNorm           Switch = "fused-norm"
+	GQAPacking          Switch = "gqa-packing"
+	HalfKV              Switch = "half-kv"
+	RegisterGDNScan     Switch = "register-gdn-scan"
+	TileHeight          Switch = "tile-height"
+	WideSets            Switch = "wide-sets"
 )
 
 // Entry is a row of the table.
@@ -42,13 +45,16 @@ type Entry struct {
 // Table lists every switch, sorted by name.
 func Table() []Entry {
 	return []Entry{
+		{CoalescedKV, "decode: a simdgroup reads a key's row side by side, 16 bytes a lane", "a thread reads a whole row, so that neighbours read places a row apart", false},
 		{ConcurrentEncoding, "dispatches of a level run side by side on the GPU", "one after the other, in an encoder that orders them itself", true},
+		{FixedBlockAttention, "decode: a block of keys begins at a multiple of 256, whatever the context", "the keys are split evenly among the blocks of a launch, whose places move with every token", false},
 		{FusedAttention, "decode: norm, rotation, append and blocks of keys in one kernel, then one that merges them", "as in a chunk of one token: preparation, then one threadgroup for all keys of a head", false},
 		{FusedExperts, "decode: choice, gate, up and activation in one kernel, then all nine experts' down products in one", "as in a chunk of one token: nine dispatches", false},
 		{FusedGDN, "decode: convolution, gates and state in one kernel, the gated norm in the output product", "as in a chunk of one token: convolution, window, scan, gated norm, product", false},
 		{FusedNorm, "decode: RMSNorm in the prologue of the mixers' input products", "a norm of its own before them", false},
 		{GQAPacking, "decode: all query heads of a KV head share each key's read once there are blocks enough to fill a GPU", "a query head a threadgroup, the second reader finds the rows in the cache", true},
 		{HalfKV, "a GPU keeps keys and values as bf16", "as float32, twice the bytes of a context", false},
+		{RegisterGDNScan, "prefill: the recurrent state stays in registers for a whole chunk", "it is written to memory and read again after every token", true},
 		{TileHeight, "prefill: tiles of 8 to 64 rows, by the rows there are, in the experts by those that each received", "64 rows always", true},
 		{WideSets, "decode: up to 32 rows of a matrix share the input vector in registers", "eight", true},
 	}

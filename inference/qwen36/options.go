@@ -60,8 +60,11 @@ func (o Options) cacheBytes() int64 {
 // Tuning is how a GPU is to launch the kernels.
 func (o Options) Tuning() kernels.Tuning {
 	return kernels.Tuning{
-		NarrowSets: o.Ablate.Off(ablate.WideSets),
-		TallTiles:  o.Ablate.Off(ablate.TileHeight),
-		LoneHeads:  o.Ablate.Off(ablate.GQAPacking),
+		NarrowSets:  o.Ablate.Off(ablate.WideSets),
+		TallTiles:   o.Ablate.Off(ablate.TileHeight),
+		LoneHeads:   o.Ablate.Off(ablate.GQAPacking),
+		LoneKeys:    o.Ablate.Off(ablate.CoalescedKV),
+		EvenBlocks:  o.Ablate.Off(ablate.FixedBlockAttention),
+		StoredState: o.Ablate.Off(ablate.RegisterGDNScan),
 	}
 }

@@ -178,7 +178,7 @@ func AttnDecode(cache DType) Kernel {
 
 // AttnCombine merges the partials of one token and applies the output gate; one item is one query head.
 func AttnCombine() Kernel {
-	return Kernel{Name: "attn_combine", Grid: attnCombineGrid, Check: attnCheck,
+	return Kernel{Name: "attn_combine", Grid: attnCombineGrid, Constants: Tuning{}.attnCombineConstants, Check: attnCheck,
 		Buffers: []Buffer{{"acc", F32, Read, "[H, NB, HD]"}, {"stats", F32, Read, "[H, NB, 2]"}, {"qkv", F32, Read, "[Stride]"}, {"step", U32, Read, "[1] position"},
 			{"o", F32, Write, "[H, HD]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {

@@ -127,6 +127,31 @@ static inline void block_scores(threadgroup float* weights, thread const float (
     }
 }
 
+// The same by a thread a key, from queries [HEADS][HD] in threadgroup memory: neighbouring threads read places that lie a row apart.
+template <typename T>
+static inline void lone_scores(threadgroup float* weights, threadgroup const float* q, device const T* keys, uint n, ulong stride, uint HD, uint tid) {
+    if (tid >= n) {
+        return;
+    }
+    float s[8];
+    for (uint h = 0; h < uint(HEADS); ++h) {
+        s[h] = 0.0f;
+    }
+    device const T* row = keys + tid * stride;
+    for (uint d = 0; d < HD; ++d) {
+        const float k = float(row[d]);
+        for (uint h = 0; h < uint(HEADS); ++h) {
+            s[h] += q[h * HD + d] * k;
+        }
+    }
+    for (uint h = 0; h < uint(HEADS); ++h) {
+        weights[tid * HEADS + h] = s[h];
+    }
+}
+
+// Keys of one block of attn_decode at a position: at fixed places, or an even share.
+static inline uint block_keys(uint pos, constant AttentionParams& p) { return EVEN_BLOCKS != 0 ? ceil_div(pos + 1, p.Blocks) : ATTN_BLOCK; }
+
 // o[head] += Σ weights[key*HEADS + head]·value[key] over n keys, in order, for one dim: column is its place in the first row. Eight rows
 // are loaded before the first is used.
 template <typename T>
@@ -157,17 +182,18 @@ static inline void block_values(thread float* o, threadgroup const float* weight
 //
 // Grid: blocks, KV heads, and the query heads of a KV head by HEADS: all of them share a row's read, except while the blocks are too few
 // to fill a GPU. Threadgroup: eight simdgroups. First each takes keys in turn, a lane HD/32 dims; then a simdgroup a head
-// does the softmax over 256 scores; then a thread owns one dim of all heads and walks the values in order of key.
+// does the softmax over 256 scores; then a thread owns one dim of all heads and walks the values in order of key. LONE_KEYS and EVEN_BLOCKS
+// are forms without an optimisation.
 template <typename T>
 static inline void attend_token(device const float* qkv, device const bfloat* q_norm, device const bfloat* k_norm, device const float* rope, uint pos,
                                 device T* keys, device T* values, device float* acc, device float* stats, constant AttentionParams& p,
                                 threadgroup float* mem, uint3 tg, uint tid, uint lane, uint sg) {
     const uint HD = p.HD, group = p.H / p.KV, b = tg.x, kv = tg.y, h0 = tg.z * HEADS;
-    const uint k0 = b * ATTN_BLOCK;
+    const uint k0 = b * block_keys(pos, p);
     if (k0 > pos) {
         return;
     }
-    const uint n = min(ATTN_BLOCK, pos + 1 - k0);
+    const uint n = min(block_keys(pos, p), pos + 1 - k0);
     const bool newest = k0 + n == pos + 1; // this block holds the token's own key, which other threadgroups must not read from the cache
     const uint cached = newest ? n - 1 : n;
     threadgroup float* normed = mem;                     // [HEADS queries and the key][HD]
@@ -191,7 +217,18 @@ static inline void attend_token(device const float* qkv, device const bfloat* q_
     const ulong stride = p.KV * HD;
     device T* block_key_rows = keys + k0 * stride + kv * HD;
     device T* block_value_rows = values + k0 * stride + kv * HD;
-    block_scores<T>(weights, q, block_key_rows, cached, stride, lane, sg);
+    if (LONE_KEYS != 0) {
+        threadgroup_barrier(mem_flags::mem_threadgroup); // all have their queries, so normed may hold them as they are used
+        for (uint h = sg; h < uint(HEADS); h += 8) {
+            for (uint i = 0; i < uint(HEAD_LANES); ++i) {
+                normed[h * HD + head_dim<T>(lane, i)] = q[h][i];
+            }
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        lone_scores<T>(weights, normed, block_key_rows, cached, stride, HD, tid);
+    } else {
+        block_scores<T>(weights, q, block_key_rows, cached, stride, lane, sg);
+    }
     if (newest && sg == 7) {
         float s[8];
         for (uint h = 0; h < 8; ++h) {
@@ -280,7 +317,7 @@ static inline void attend_token(device const float* qkv, device const bfloat* q_
 [[kernel, max_total_threads_per_threadgroup(1024)]] void attn_combine(device const float* acc [[buffer(0)]], device const float* stats [[buffer(1)]], device const float* qkv [[buffer(2)]],
                          device const uint* step [[buffer(3)]], device float* o [[buffer(4)]], constant AttentionParams& p [[buffer(5)]], THREAD_1D) {
     threadgroup float parts[1024];
-    const uint HD = p.HD, h = tg, n = ceil_div(step[0] + 1, ATTN_BLOCK), d = tid % HD, part = tid / HD;
+    const uint HD = p.HD, h = tg, n = ceil_div(step[0] + 1, block_keys(step[0], p)), d = tid % HD, part = tid / HD;
     device const float* st = stats + ulong(h) * p.Blocks * 2;
     device const float* a = acc + ulong(h) * p.Blocks * HD;
     float top = LOWEST;

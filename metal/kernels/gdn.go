@@ -173,7 +173,7 @@ func GDNWindowStore() Kernel {
 // GDNScan runs the delta rule over the tokens of a chunk, in order; items as in GDNStep. The state stays with its worker for the
 // whole chunk.
 func GDNScan() Kernel {
-	return Kernel{Name: "gdn_scan", Grid: gdnStateGrid, Constants: gdnConstants, Check: gdnCheck,
+	return Kernel{Name: "gdn_scan", Grid: gdnStateGrid, Constants: Tuning{}.gdnScanConstants, Check: gdnCheck,
 		Buffers: []Buffer{{"c", F32, Read, "[M, C]"}, {"in", F32, Read, "[M, Stride]"}, {"a_log", BF16, Read, "[HV]"}, {"dt_bias", BF16, Read, "[HV]"},
 			{"step", U32, Read, "[1] position"}, {"state", F32, ReadWrite, "[HV, DV, DK]"}, {"y", F32, Write, "[M, HV, DV]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {

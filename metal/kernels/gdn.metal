@@ -150,7 +150,7 @@ static inline void store_state(thread const StateRows& state, device float* s, u
 
 // gdn_scan: the delta rule over the M tokens of a chunk, in order, with gdn_step's arithmetic. c [M, C] is the convolved input; the gates
 // come from "in". Rows as in gdn_step; they stay in registers for the whole chunk. The gates of 32 tokens are computed at once,
-// one a lane, and the next token's inputs are loaded while this one is worked on.
+// one a lane, and the next token's inputs are loaded while this one is worked on. STORED_STATE leaves the rows in memory between tokens.
 [[kernel, max_total_threads_per_threadgroup(128)]] void gdn_scan(device const float* c [[buffer(0)]], device const float* in [[buffer(1)]], device const bfloat* a_log [[buffer(2)]],
                      device const bfloat* dt_bias [[buffer(3)]], device const uint* step [[buffer(4)]], device float* state [[buffer(5)]],
                      device float* y [[buffer(6)]], constant GDNParams& p [[buffer(7)]], THREAD_1D) {
@@ -177,6 +177,11 @@ static inline void store_state(thread const StateRows& state, device float* s, u
             const float out = gdn_token(rows, q, k, v, simd_shuffle(g.x, ushort(j)), simd_shuffle(g.y, ushort(j)), p.Eps, lane);
             if (lane < 8) {
                 y[ulong(m) * values + row] = out;
+            }
+            if (STORED_STATE != 0) {
+                store_state(rows, state + ulong(h.v0) * dk, dk, lane);
+                simdgroup_barrier(mem_flags::mem_device); // or the compiler keeps them in registers after all
+                load_state(rows, state + ulong(h.v0) * dk, dk, false, lane);
             }
             v = nv;
             for (uint i = 0; i < uint(KEY_LANES); ++i) {

@@ -29,6 +29,9 @@ const (
 	constExpertLanes        // router logits that a lane holds
 	constRowGroups          // groups of eight rows that a set of lanes takes
 	constLeastRows          // least height of a tile of an expert's rows
+	constLoneKeys           // 1: attn_decode reads a key's row by one thread
+	constEvenBlocks         // 1: attention of one token splits its keys evenly
+	constStoredState        // 1: gdn_scan keeps the state in memory between tokens
 )
 
 const (
@@ -184,6 +187,10 @@ func gdnConstants(params any) []Constant {
 	return []Constant{{constKeyLanes, int32(params.(GDNParams).DK / simd)}}
 }
 
+func (t Tuning) gdnScanConstants(params any) []Constant {
+	return append(gdnConstants(params), t.choice(constStoredState, t.StoredState))
+}
+
 func gdnCheck(params any) error {
 	p := params.(GDNParams)
 	switch {
@@ -249,7 +256,11 @@ func (t Tuning) attnDecodeGrid(params any, _ int) Grid {
 
 func (t Tuning) attnDecodeConstants(params any) []Constant {
 	p := params.(AttentionParams)
-	return []Constant{p.laneConstant(), {constHeadsGroup, int32(t.sharedHeads(p))}}
+	return []Constant{p.laneConstant(), {constHeadsGroup, int32(t.sharedHeads(p))}, t.choice(constLoneKeys, t.LoneKeys), t.choice(constEvenBlocks, t.EvenBlocks)}
+}
+
+func (t Tuning) attnCombineConstants(any) []Constant {
+	return []Constant{t.choice(constEvenBlocks, t.EvenBlocks)}
 }
 
 // combineParts is how many interleaved sums attn_combine makes over the blocks.

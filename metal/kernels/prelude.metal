@@ -19,6 +19,9 @@ constant int TILE_ROWS [[function_constant(4)]];    // rows of x in a tile: 8, 1
 constant int EXPERT_LANES [[function_constant(5)]]; // router logits that a lane holds
 constant int ROW_GROUPS [[function_constant(6)]];   // groups of eight rows that a set of lanes takes in a product of one row: 1, 2 or 4
 constant int LEAST_ROWS [[function_constant(7)]];   // least height of a tile of an expert's rows: 8, or 64 to try what lower ones are worth
+constant int LONE_KEYS [[function_constant(8)]];    // attn_decode: 1, a thread reads a key's whole row, to try what reading it side by side is worth
+constant int EVEN_BLOCKS [[function_constant(9)]];  // attention of one token: 1, the keys are split evenly, to try what blocks at fixed places are worth
+constant int STORED_STATE [[function_constant(10)]]; // gdn_scan: 1, the state lies in memory between tokens, to try what registers are worth
 
 constant constexpr uint SIMD = 32;
 constant constexpr uint GROUP = 64;       // weights that share a scale and a bias

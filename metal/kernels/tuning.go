@@ -1,11 +1,14 @@
 package kernels
 
-// Tuning switches off choices of how a kernel is launched, to measure what they are worth. The zero value is what is shipped. No field changes
-// a bit of any result.
+// Tuning switches off choices of how a kernel is launched, to measure what they are worth. The zero value is what is shipped. LoneKeys and
+// EvenBlocks change the order of sums; the others change no bit of any result.
 type Tuning struct {
-	NarrowSets bool // products of one row: eight rows a set of lanes, never 16 or 32
-	TallTiles  bool // products of many rows: tiles of 64 rows, however few rows there are
-	LoneHeads  bool // attn_decode: a query head a threadgroup, so that heads of one KV head share no row's read
+	NarrowSets  bool // products of one row: eight rows a set of lanes, never 16 or 32
+	TallTiles   bool // products of many rows: tiles of 64 rows, however few rows there are
+	LoneHeads   bool // attn_decode: a query head a threadgroup, so that heads of one KV head share no row's read
+	LoneKeys    bool // attn_decode: a key's row is read by one thread, not by a simdgroup
+	EvenBlocks  bool // attn_decode and attn_combine: the keys are split evenly among the launch's blocks, whose places then move with the position
+	StoredState bool // gdn_scan: the state lies in memory between tokens, not in registers
 }
 
 // Tuned is a kernel with its launch changed; kernels that a field does not concern stay as they are.
@@ -27,8 +30,20 @@ func Tuned(k Kernel, t Tuning) Kernel {
 		k.Grid, k.Constants = t.moeDownGroupedGrid, t.groupedConstants
 	case "attn_decode", "attn_decode_bf16":
 		k.Grid, k.Constants = t.attnDecodeGrid, t.attnDecodeConstants
+	case "attn_combine":
+		k.Constants = t.attnCombineConstants
+	case "gdn_scan":
+		k.Constants = t.gdnScanConstants
 	}
 	return k
+}
+
+// choice is a function constant that takes an optimisation out.
+func (t Tuning) choice(index int, off bool) Constant {
+	if off {
+		return Constant{index, int32(1)}
+	}
+	return Constant{index, int32(0)}
 }
 
 // rowGroups is how many groups of eight rows one set of lanes takes: the more, the less often x is read and prepared, while at least busy

@@ -13,7 +13,7 @@ import (
 func TestTuningChangesNoBit(t *testing.T) {
 	m := openMachine(t, false)
 	cases := shortCases()
-	for name, tuning := range map[string]Tuning{"narrow sets": {NarrowSets: true}, "tall tiles": {TallTiles: true}, "lone heads": {LoneHeads: true}} {
+	for name, tuning := range map[string]Tuning{"narrow sets": {NarrowSets: true}, "tall tiles": {TallTiles: true}, "lone heads": {LoneHeads: true}, "stored state": {StoredState: true}} {
 		t.Run(name, func(t *testing.T) {
 			changed := map[string]int{}
 			for _, c := range cases {
@@ -38,9 +38,10 @@ func TestTuningChangesNoBit(t *testing.T) {
 				}
 			}
 			want := map[string][]string{
-				"narrow sets": {"q4_gemv_norm", "q8_gemv_norm", "q4_gemv_add", "q4_gemv_gdn_out", "moe_gate_up", "moe_down_add"},
-				"tall tiles":  {"q4_gemm", "q8_gemm", "q4_gemm_add", "moe_gate_up_grouped", "moe_down_grouped"},
-				"lone heads":  {"attn_decode", "attn_decode_bf16"},
+				"narrow sets":  {"q4_gemv_norm", "q8_gemv_norm", "q4_gemv_add", "q4_gemv_gdn_out", "moe_gate_up", "moe_down_add"},
+				"tall tiles":   {"q4_gemm", "q8_gemm", "q4_gemm_add", "moe_gate_up_grouped", "moe_down_grouped"},
+				"lone heads":   {"attn_decode", "attn_decode_bf16"},
+				"stored state": {"gdn_scan"},
 			}[name]
 			for _, k := range want {
 				if changed[k] == 0 {
@@ -51,5 +52,49 @@ func TestTuningChangesNoBit(t *testing.T) {
 				t.Errorf("got %v changed, want %v", changed, want)
 			}
 		})
+	}
+}
+
+// TestLoneKeysAgree: a thread a key gives the reference's sums, in the order of one thread, and nothing is read while another writes it.
+func TestLoneKeysAgree(t *testing.T) {
+	m, checked := openMachine(t, false), openMachine(t, true)
+	n := 0
+	for _, c := range attentionCases(newMaker(14)) {
+		if c.kernel.Name != "attn_decode" && c.kernel.Name != "attn_decode_bf16" {
+			continue
+		}
+		tuned := c
+		tuned.kernel = Tuned(c.kernel, Tuning{LoneKeys: true})
+		tuned.compare(t, "lone keys", m.run(t, tuned, standin.KernelOptions{Poison: true}), c.reference(t))
+		if n++; n < 8 {
+			checked.run(t, tuned, standin.KernelOptions{Check: true})
+		}
+	}
+	if n == 0 {
+		t.Error("no case of attn_decode")
+	}
+}
+
+// TestEvenBlocksAgree: however the keys are split, the merged result is the same but for the order of its sums. No block may be larger than
+// what a threadgroup holds, and those beyond the last key are left alone.
+func TestEvenBlocksAgree(t *testing.T) {
+	m := openMachine(t, false)
+	mk := newMaker(15)
+	for _, shape := range attnShapes[:3] {
+		for _, at := range []struct{ pos, blocks int }{{0, 1}, {0, 8}, {3, 8}, {254, 1}, {255, 1}, {256, 2}, {300, 2}, {300, 4}, {511, 2}, {600, 64}} {
+			for _, kernel := range []int{0, 1} { // float32 and bf16
+				cases := mk.decode(shape, at.pos, at.blocks)
+				whole := func(tuning Tuning) Arg {
+					attend, combine := cases[kernel], cases[2]
+					attend.kernel, combine.kernel = Tuned(attend.kernel, tuning), Tuned(combine.kernel, tuning)
+					parts := m.run(t, attend, standin.KernelOptions{Poison: true})
+					combine.args = []Arg{parts[7], parts[8], attend.args[0], attend.args[4], combine.args[4]}
+					return m.run(t, combine, standin.KernelOptions{Poison: true})[4]
+				}
+				c := cases[2]
+				c.tolerance = 1e-5
+				c.compareFloats(t, "even blocks", whole(Tuning{EvenBlocks: true}).F32, whole(Tuning{}).F32)
+			}
+		}
 	}
 }
