@@ -20,6 +20,8 @@ type CompileOptions struct {
 	Checked  bool              // with access hooks: slower, and what the check and counting modes need; and through Lint, if the compiler is clang
 	Macros   map[string]string // preprocessorMacros
 	Language int               // __METAL_VERSION__: 320 (macOS 15) when zero, 400 has tensors
+	FastMath bool              // mathMode fast: for CUDA alone; the processor's arithmetic is exact either way
+	Tables   bool              // the library is asked what it holds and its kernels never run here: no optimisation
 }
 
 // CompileError is kernel text that a Metal compiler would refuse, or that this one cannot take. Text has lines of the form
@@ -138,6 +140,8 @@ func (t *Toolchain) Build(source string, o CompileOptions) (string, error) {
 			"-mllvm", "-tsan-instrument-read-before-write=1") // y += x reads y: count it
 	case o.Checked:
 		flags = append(flags, "-O1", "-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0")
+	case o.Tables:
+		flags = append(flags, "-O0")
 	default:
 		flags = append(flags, "-O2")
 	}

@@ -77,7 +77,8 @@ func parseCompileOptions(s string) (CompileOptions, error) {
 		key, value, _ := strings.Cut(line, "=")
 		switch key {
 		case "":
-		case "math": // products and sums are never contracted here, and nothing is reordered: exact is within what fast allows
+		case "math": // on the processor products and sums are never contracted, and nothing is reordered: exact is within what fast allows
+			o.FastMath = value == "fast"
 		case "language":
 			v, err := strconv.Atoi(value)
 			if err != nil {

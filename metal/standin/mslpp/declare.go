@@ -183,7 +183,9 @@ func (r *rewriter) function(d shape, in scopeOf) {
 	words := r.attributes(d.start, d.params)
 	r.attributes(r.mate[d.params]+1, d.body)
 	r.mention(name, d.body, d.end)
-	if isKernel {
+	if !isKernel {
+		r.onDevice(d)
+	} else {
 		r.kernel(d, in, name, words["max_total_threads_per_threadgroup"])
 		return
 	}
@@ -316,6 +318,7 @@ func (r *rewriter) reads(fn string) []string {
 func (r *rewriter) variable(d shape, in scopeOf, class bool) {
 	words := r.attributes(d.start, d.end)
 	if d.params >= 0 && d.equals < 0 { // a prototype
+		r.onDevice(d)
 		for _, p := range r.params(d.params) {
 			r.needSpace(p.from, p.to)
 		}

@@ -1,10 +1,10 @@
 // Package mslpp rewrites preprocessed Metal Shading Language so that a C++20 compiler takes it: as code that the stand-in runs
-// (Host), or as code that is only type-checked, with address spaces as real types (Lint).
+// (Host), as code that is only type-checked, with address spaces as real types (Lint), or as CUDA (CUDA).
 //
 // It is a lexer and a walk over declarations, not a C++ parser: expressions and types stay as they are, and what is left of the
 // language is library, in the msl_ headers. Line markers survive, so every later message names a line of the .metal text. What Apple's
 // compiler refuses and a C++ compiler would let pass is an error here. Start with Rewrite; declare.go walks, kernel.go makes entry points,
-// space.go handles address spaces, strict.go refuses.
+// space.go handles address spaces, strict.go refuses, cuda.go is what CUDA has otherwise.
 package mslpp
 
 import (
@@ -19,9 +19,10 @@ type Target uint8
 const (
 	Host Target = iota // runs on the processor, with msl_host.h
 	Lint               // type check with clang's address_space, with msl_lint.h
+	CUDA               // machine code for an NVIDIA GPU, a kernel at a time, with msl_cuda.h
 )
 
-func (t Target) String() string { return [...]string{"host", "lint"}[t] }
+func (t Target) String() string { return [...]string{"host", "lint", "cuda"}[t] }
 
 // Error lists what is wrong with the text, a line each in a compiler's form: "gemv.metal:12: error: …".
 type Error struct{ Lines []string }
@@ -44,7 +45,7 @@ func Rewrite(src, file string, target Target) (out string, err error) {
 	for range lookahead {
 		ts = append(ts, token{kind: end, file: file, line: ts[len(ts)-1].line})
 	}
-	r := &rewriter{ts: ts, target: target, kernels: map[string]*kernel{}, mentions: map[string]map[string]bool{}, signatures: map[string]string{}, constants: map[string]bool{}, declared: map[string]bool{}, asked: map[string]bool{}}
+	r := &rewriter{ts: ts, target: target, kernels: map[string]*kernel{}, mentions: map[string]map[string]bool{}, signatures: map[string]string{}, constants: map[string]bool{}, declared: map[string]bool{}, indexOf: map[string]string{}, asked: map[string]bool{}}
 	if err := r.balance(); err != nil {
 		return "", &Error{Lines: []string{err.Error()}}
 	}
@@ -86,6 +87,7 @@ type rewriter struct {
 	signatures map[string]string          // function definitions without address spaces -> where
 	constants  map[string]bool            // function constants and what is computed from them
 	declared   map[string]bool            // of these, the function constants
+	indexOf    map[string]string          // function constant -> its index
 	asked      map[string]bool            // function constants under is_function_constant_defined
 	unique     int
 }
@@ -206,8 +208,11 @@ func (r *rewriter) source(a, b int) string {
 // print writes the text with its registrations.
 func (r *rewriter) print() string {
 	var sb strings.Builder
-	if r.target == Host {
+	if r.target != Lint {
 		sb.WriteString(r.swizzles())
+	}
+	if r.target == CUDA {
+		sb.WriteString(r.settings())
 	}
 	fmt.Fprintf(&sb, "#include \"msl_%s.h\"\nnamespace metal { namespace msl_text {\n", r.target)
 	if r.ts[0].kind != line {
@@ -222,9 +227,12 @@ func (r *rewriter) print() string {
 		sb.WriteString(t.before + t.s)
 	}
 	sb.WriteString("\n# 1 \"kernels\"\n")
-	if r.target == Host {
-		for i, e := range r.entries {
+	for i, e := range r.entries {
+		switch r.target {
+		case Host:
 			sb.WriteString(r.register(i, e))
+		case CUDA:
+			sb.WriteString(r.entry(e))
 		}
 	}
 	sb.WriteString("} }\n")

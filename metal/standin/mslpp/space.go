@@ -159,9 +159,12 @@ func (r *rewriter) threadgroupVariable(i int, k *kernel) {
 		r.unique++
 		alias := fmt.Sprintf("mslA%d", r.unique)
 		fmt.Fprintf(&sb, "typedef %s %s%s; ", typ, alias, r.source(dims, j))
-		if r.target == Host {
+		switch r.target {
+		case Host:
 			fmt.Fprintf(&sb, "%s& %s = msl::threadgroupVariable<%s, MslTag%s, %d>(%q); ", alias, name, alias, k.tag(), k.slots, name)
-		} else {
+		case CUDA:
+			fmt.Fprintf(&sb, "MSL_THREADGROUP(%s, %s) ", alias, name)
+		default:
 			fmt.Fprintf(&sb, "threadgroup %s& %s = *(threadgroup %s*)0; ", alias, name, alias)
 		}
 		if k.slots++; k.slots > maxSlots {
@@ -183,7 +186,7 @@ func (r *rewriter) threadgroupVariable(i int, k *kernel) {
 // maxSlots is how many threadgroup variables a kernel may have; it equals MSL_MAX_SLOTS in msl_host.h.
 const maxSlots = 64
 
-// spaces replaces the address spaces that are left. For Host they vanish and constant is const; for Lint they are macros.
+// spaces replaces the address spaces that are left. For Lint they are macros; else they vanish and constant is const.
 func (r *rewriter) spaces() {
 	for i := range r.ts {
 		t := &r.ts[i]
@@ -192,7 +195,7 @@ func (r *rewriter) spaces() {
 		}
 		switch t.s {
 		case "device", "thread", "threadgroup":
-			if r.target == Host && !r.isOneOf(r.prev(i), ".", "->", "::") {
+			if r.target != Lint && !r.isOneOf(r.prev(i), ".", "->", "::") {
 				t.dropped = true
 			}
 		case "constant":
@@ -242,11 +245,15 @@ func (r *rewriter) programConstant(d shape, at int, isConstexpr bool) {
 			r.ts[i].dropped = true
 		}
 	}
-	if r.target == Host || isConstexpr {
+	static := "static "
+	if r.target == CUDA && r.isArray(d) {
+		static = "MSL_TABLE " // an array that code indexes lies in memory, which is the host's unless the text says otherwise
+	}
+	if r.target != Lint || isConstexpr {
 		if r.ts[at].dropped = true; isConstexpr {
-			r.ts[at].before = "static "
+			r.ts[at].before = static
 		} else {
-			r.ts[at].before = "static const "
+			r.ts[at].before = static + "const "
 			for i := d.head; i < d.end && i != d.equals; i++ {
 				if r.is(i, "const") {
 					r.ts[i].dropped = true
@@ -268,20 +275,28 @@ func (r *rewriter) fromConstants(a, b int) bool {
 	return false
 }
 
-// functionConstant makes a constant that is given a value before a dispatch a variable, registered in place.
+// functionConstant makes a constant that is given a value before a dispatch a variable, registered in place; for CUDA a constant expression of what
+// the compiler is told.
 func (r *rewriter) functionConstant(d shape, at, name int, index string, declared bool) {
 	n := r.ts[name].s
 	typ := strings.TrimSpace(strings.TrimPrefix(r.source(at+1, name), "const "))
 	r.constants[n] = true
-	var sb strings.Builder
-	fmt.Fprintf(&sb, "static %s %s; ", typ, n)
 	if declared {
 		r.declared[n] = true
-		fmt.Fprintf(&sb, "static bool mslDefined_%s; ", n)
 		if !isIndex(index) {
 			r.fail(name, "function constant '%s': the index must be a number, got '%s'", n, index)
 			return
 		}
+		r.indexOf[n] = index
+	}
+	var sb strings.Builder
+	if r.target != CUDA {
+		fmt.Fprintf(&sb, "static %s %s; ", typ, n)
+		if declared {
+			fmt.Fprintf(&sb, "static bool mslDefined_%s; ", n)
+		}
+	} else if declared {
+		fmt.Fprintf(&sb, "static constexpr %s %s = msl::constantOf<%s>(MSL_CONSTANT_%s); static constexpr bool mslDefined_%s = MSL_DEFINED_%s;", typ, n, typ, index, n, index)
 	}
 	if r.target == Host && declared {
 		fmt.Fprintf(&sb, "static msl::ConstantRegistration<%s> mslConstant_%s{%q, %s, &%s, &mslDefined_%s, %v};", typ, n, n, index, n, n, r.asked[n])
@@ -292,8 +307,11 @@ func (r *rewriter) functionConstant(d shape, at, name int, index string, declare
 		for c := range r.asked {
 			value = strings.ReplaceAll(value, "is_function_constant_defined("+c+")", "mslDefined_"+c)
 		}
-		if r.target == Host {
+		switch r.target {
+		case Host:
 			fmt.Fprintf(&sb, "static msl::DerivedConstant mslDerived_%s{[] { %s = %s; }};", n, n, value)
+		case CUDA:
+			fmt.Fprintf(&sb, "static constexpr %s %s = %s;", typ, n, value)
 		}
 	}
 	r.drop(d.start, d.end+1)

@@ -33,6 +33,7 @@ extern "C" {
 
 #define MSL_CUDA_ABI 1
 #define MSL_CUDA_ENTRY "msl_kernel"
+#define MSL_CUDA_WAITS 1 /* a kernel lets its dependents start at once, and waits for those it depends on: programmatic edges of a graph are right */
 
 enum { MSL_CUDA_REFERENCE_BYTES = 3584 }; /* most bytes of all references of a kernel, so that a parameter stays below 4,096 */
 

@@ -1,4 +1,4 @@
-// msl_types.h - Metal's scalars and vectors for an ordinary C++20 compiler.
+// msl_types.h - Metal's scalars and vectors for an ordinary C++20 compiler, and for CUDA (msl_cuda.h), where a macro MSL_GPU says so.
 //
 // Rules kept here: half and bfloat round to nearest even after every operation; a float becomes a bfloat only on request; vectors
 // convert only on request, a scalar spreads over all components; a shift or comparison of vectors is componentwise. Swizzles are
@@ -16,7 +16,12 @@
 #include <type_traits>
 #include <utility>
 
+#ifdef MSL_GPU
+#define MSL_INLINE __host__ __device__ inline __attribute__((always_inline)) // __host__, so that constants may be computed by them
+#include "msl_cuda_small.h"
+#else
 #define MSL_INLINE inline __attribute__((always_inline))
+#endif
 
 namespace metal {
 typedef unsigned char uchar;
@@ -33,6 +38,7 @@ using std::bool_constant, std::conditional, std::conditional_t, std::decay_t, st
 // ---- half and bfloat: 16 stored bits, arithmetic in float, one rounding each ----------------------------------------------
 
 MSL_INLINE constexpr uint32_t msl_bits(float f) { return __builtin_bit_cast(uint32_t, f); }
+#ifndef MSL_GPU
 struct msl_half_format {
   static MSL_INLINE constexpr float widen(uint16_t b) { return float(__builtin_bit_cast(_Float16, b)); }
   static MSL_INLINE constexpr uint16_t round(float f) { return __builtin_bit_cast(uint16_t, _Float16(f)); }
@@ -47,6 +53,7 @@ struct msl_bfloat_format {
   }
   static constexpr bool fromFloat = false;
 };
+#endif
 template <class F> struct msl_small;
 typedef msl_small<msl_half_format> half;
 typedef msl_small<msl_bfloat_format> bfloat;
@@ -129,13 +136,23 @@ template <class T, int N, int... I> struct msl_swizzle {
   template <MslValue B> MSL_INLINE msl_swizzle& operator/=(const B& b) { return *this = value(*this) / b; }
 };
 
+#ifdef MSL_GPU // whole, so that a copy from memory is one load
+#define MSL_WHOLE(A) const A
+#define MSL_VECTOR_COPY(N)                                                                                     \
+  vec(const vec& v) = default;                                                                                 \
+  MSL_INLINE vec& operator=(const vec& v) { memcpy((void*)this, (const void*)&v, sizeof v); return *this; }
+#else
+#define MSL_WHOLE(A) const A&
+#define MSL_VECTOR_COPY(N)                                                                                     \
+  MSL_INLINE constexpr vec(const vec& v) { for (int i = 0; i < N; i++) d[i] = v.d[i]; }                        \
+  MSL_INLINE constexpr vec& operator=(const vec& v) { for (int i = 0; i < N; i++) d[i] = v.d[i]; return *this; }
+#endif
 #define MSL_VECTOR_BODY(N)                                                                                     \
   vec() = default;                                                                                             \
-  MSL_INLINE constexpr vec(const vec& v) { for (int i = 0; i < N; i++) d[i] = v.d[i]; }                        \
-  MSL_INLINE constexpr vec& operator=(const vec& v) { for (int i = 0; i < N; i++) d[i] = v.d[i]; return *this; } \
+  MSL_VECTOR_COPY(N)                                                                                           \
   template <MslScalar A> MSL_INLINE constexpr vec(A a) { for (int i = 0; i < N; i++) d[i] = msl_to<T>(a); }    \
   template <MslVector A> requires(msl_len<A> == N && !is_same_v<A, vec>)                                       \
-  MSL_INLINE constexpr explicit(!is_same_v<msl_element<A>, T>) vec(const A& a) { for (int i = 0; i < N; i++) d[i] = msl_to<T>(a.get(i)); } \
+  MSL_INLINE constexpr explicit(!is_same_v<msl_element<A>, T>) vec(const A& from) { MSL_WHOLE(A) a = from; for (int i = 0; i < N; i++) d[i] = msl_to<T>(a.get(i)); } \
   template <MslValue... A> requires(sizeof...(A) > 1 && (msl_count<A> + ...) == N)                             \
   MSL_INLINE constexpr vec(const A&... a) { int k = 0; (append(k, a), ...); }                                  \
   template <class A> MSL_INLINE constexpr void append(int& k, const A& a) { for (int i = 0; i < msl_count<A>; i++) d[k++] = msl_to<T>(msl_at(a, i)); } \
@@ -158,6 +175,8 @@ template <class T> struct alignas(sizeof(T) * 2) vec<T, 2> { union { T d[2]; str
 template <class T> struct alignas(sizeof(T) * 4) vec<T, 3> { union { T d[3]; struct { T x, y, z; }; struct { T r, g, b; }; MSL_SWIZZLES_3 }; MSL_VECTOR_BODY(3) };
 template <class T> struct alignas(sizeof(T) * 4) vec<T, 4> { union { T d[4]; struct { T x, y, z, w; }; struct { T r, g, b, a; }; MSL_SWIZZLES_4 }; MSL_VECTOR_BODY(4) };
 #undef MSL_VECTOR_BODY
+#undef MSL_VECTOR_COPY
+#undef MSL_WHOLE
 
 template <class T, int N> struct packed_vec { // no padding, alignment of the element
   T d[N];
