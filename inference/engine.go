@@ -92,6 +92,7 @@ type Options struct {
 	QueueLimit    int // requests that may wait
 	Parallel      int // answers that are worked on at once; one more for the chat window
 	Logger        *slog.Logger
+	Disk          Disk
 	// Ablate are optimisations to switch off, for measurements; nil: none. Its Acted says afterwards which had something to change.
 	Ablate *ablate.Set
 	// OnLoad hears how many bytes of the weights are in memory, of how many, while a model in a folder is read. It is called by
@@ -122,11 +123,13 @@ type Engine struct {
 	model *qwen36.Model
 	stop  map[int32]bool // ids that end an answer
 
-	kept  *kept
-	reuse reuse
-	forms forms
-	quiet atomic.Bool
-	turn  atomic.Pointer[func(kind)] // hears of each turn; for tests
+	kept        *kept
+	reuse       reuse
+	disk        *onDisk // nil: conversations go with the engine
+	diskTrouble string
+	forms       forms
+	quiet       atomic.Bool
+	turn        atomic.Pointer[func(kind)] // hears of each turn; for tests
 
 	queue  *queue
 	worker sync.WaitGroup
@@ -190,6 +193,13 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 	e.queue = newQueue(limit)
 	e.kept = newKept(conversationBytes(PlanOptions(o.Executor, o.Ablate), shape, context_))
 	e.life, e.cancel = context.WithCancel(context.Background())
+	if o.Disk.Dir != "" {
+		digest, err := e.modelDigest()
+		if err != nil {
+			return nil, err
+		}
+		e.openDisk(o.Disk, []string{digest, e.info.Executor, fmt.Sprintf("chunks of %d, marks every %d", e.chunk, markEvery), o.Ablate.String()})
+	}
 	e.worker.Add(1)
 	go e.work()
 	if from := kernelsOf(e.dev); from != "" {
@@ -259,7 +269,10 @@ func (e *Engine) Close() (err error) {
 		e.queue.close()
 		e.cancel()
 		e.worker.Wait()
-		err = e.release()
+		if e.disk != nil {
+			err = e.disk.close(e)
+		}
+		err = errors.Join(err, e.release())
 	})
 	return err
 }
@@ -290,6 +303,7 @@ type Stats struct {
 	PrefillDone, PrefillTotal int     // tokens of the prompt that is being taken in; 0 when none is
 	SnapshotBytes             int64   // of kept conversations: what DropSnapshots frees
 	Reuse                     Reuse
+	Disk                      DiskStats
 }
 
 // Stats never waits for the device.
@@ -297,6 +311,7 @@ func (e *Engine) Stats() Stats {
 	s := e.queue.stats()
 	s.SnapshotBytes = e.kept.lenBytes()
 	s.Reuse = e.reuse.stats(e)
+	s.Disk = e.diskStats()
 	return s
 }
 

@@ -20,6 +20,7 @@ type kept struct {
 	held    int64              // bytes of all sequences
 	idle    []*qwen36.Sequence // the latest used last
 	freed   int64              // bytes of sequences let go of since the last collection
+	coming  int64              // bytes of a snapshot that is being read from the disk
 }
 
 // Bounds of the garbage that is left to the collector's own pace: the least, and the part of the ceiling.
@@ -82,7 +83,7 @@ func (k *kept) reserve(bytes int64) bool {
 	for len(k.idle) > 0 && k.held+bytes+k.store.LenBytes() > k.ceiling {
 		k.dropIdle()
 	}
-	left := k.ceiling - k.held - bytes
+	left := k.left() - bytes
 	if left < k.store.AtWork() {
 		return false
 	}
@@ -112,16 +113,47 @@ func (k *kept) keep(l *live) {
 			return
 		}
 		cost := l.seq.SnapshotBytes() + 4*int64(len(l.tokens))
-		for len(k.idle) > 1 && k.held+cost+k.store.LenBytes() > k.ceiling { // one spares the next request allocating
-			k.dropIdle()
-		}
-		k.store.SetBudget(k.ceiling - k.held)
-		if !k.store.Room(cost) {
+		if !k.roomFor(cost) {
 			return
 		}
 		k.store.Keep(l.tokens, l.seq.Snapshot())
 		k.rebase(l)
 	})
+}
+
+// left is what snapshots may take. The lock is held, as for roomFor.
+func (k *kept) left() int64 { return k.ceiling - k.held - k.coming }
+
+// roomFor reports whether a snapshot of so many bytes can be kept; idle sequences make room for it, all but one, which spares the next request
+// allocating.
+func (k *kept) roomFor(bytes int64) bool {
+	for len(k.idle) > 1 && bytes+k.store.LenBytes() > k.left() {
+		k.dropIdle()
+	}
+	k.store.SetBudget(k.left())
+	return k.store.Room(bytes)
+}
+
+// expect makes room for a snapshot that is about to be read, so that memory never holds more than the ceiling. It reports false where there
+// is none. arrived must follow.
+func (k *kept) expect(bytes int64) (ok bool) {
+	k.do(func() {
+		if ok = k.roomFor(bytes); ok {
+			k.coming += bytes
+			k.store.SetBudget(k.left())
+		}
+	})
+	return ok
+}
+
+// arrived keeps what was expected; nil: it did not come. It reports whether it is kept.
+func (k *kept) arrived(bytes int64, tokens []int32, c *cache.Snapshot) (ok bool) {
+	k.do(func() {
+		k.coming -= bytes
+		k.store.SetBudget(k.left())
+		ok = c != nil && k.store.Keep(tokens, c)
+	})
+	return ok
 }
 
 // rebase counts the rows that a job's sequence builds on now. The lock is held.

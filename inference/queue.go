@@ -2,6 +2,7 @@ package inference
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -101,6 +102,24 @@ func (q *queue) next(least Priority, wait bool) (j *job, open bool) {
 			return nil, true
 		}
 		q.cond.Wait()
+	}
+}
+
+// back puts a job in again that was taken out before it could begin, ahead of the others.
+func (q *queue) back(j *job) {
+	q.mu.Lock()
+	delete(q.running, j)
+	err := context.Cause(j.ctx) // also when it ends from now on: then drop finds it
+	if q.closed {
+		err = ErrClosed
+	}
+	if err == nil {
+		q.waiting = slices.Insert(q.waiting, 0, j)
+		q.cond.Signal()
+	}
+	q.mu.Unlock()
+	if err != nil {
+		j.end("", err)
 	}
 }
 

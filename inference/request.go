@@ -128,6 +128,7 @@ type Update struct {
 type Usage struct {
 	PromptTokens     int
 	CachedTokens     int // of the prompt, not computed again
+	DiskTokens       int // the same number where they were read from the disk for it, else 0
 	CompletionTokens int // the token that ended the answer included
 	ReasoningTokens  int // of the completion
 	PrefillTime      time.Duration

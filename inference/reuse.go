@@ -10,6 +10,7 @@ import (
 // Reuse is the receipt of what was not computed twice.
 type Reuse struct {
 	ReusedTokens   int64         // of prompts, since the start
+	DiskTokens     int64         // of those, read from the disk
 	ComputedTokens int64         // of prompts, since the start
 	StoredTokens   int           // that can be reused now
 	SavedToday     time.Duration // what the reused ones would have taken, at the rate of the computed ones
@@ -75,6 +76,9 @@ func (r *reuse) restored(l *live, took time.Duration) {
 	defer r.mu.Unlock()
 	n := len(l.tokens)
 	r.total.ReusedTokens += int64(n)
+	if l.job.fromDisk == n {
+		r.total.DiskTokens += int64(n)
+	}
 	if r.miss != nil {
 		r.miss.ReusedTokens = n
 		r.total.Miss, r.miss = r.miss, nil

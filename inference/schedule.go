@@ -53,7 +53,7 @@ func (e *Engine) work() {
 // admit begins jobs while there is room; a job of the chat window finds one place more. It waits when nothing else is to be done, and reports
 // false when the engine is closed and the last job has ended.
 func (w *worker) admit() bool {
-	for len(w.live) <= w.e.parallel {
+	for len(w.live) == 0 || len(w.live)+w.e.fetching() <= w.e.parallel {
 		least := Background
 		if len(w.live) == w.e.parallel {
 			least = Interactive
@@ -61,6 +61,9 @@ func (w *worker) admit() bool {
 		j, open := w.e.queue.next(least, len(w.live) == 0)
 		if j == nil {
 			return open || len(w.live) > 0
+		}
+		if w.e.fetch(j) { // it comes back
+			continue
 		}
 		j.unwatch()
 		w.begun++
@@ -86,6 +89,9 @@ func (w *worker) end(l *live) {
 	}
 	e.kept.rest(l)
 	e.reuse.ended(l)
+	if e.disk != nil {
+		e.disk.ended()
+	}
 	e.queue.done(l.job)
 	l.job.end(l.finish, l.err)
 }
@@ -315,6 +321,6 @@ func (e *Engine) start(l *live) error {
 		return err
 	}
 	l.tokens = append(l.tokens[:0], prompt[:l.seq.Pos()]...)
-	e.reuse.restored(l, time.Since(start))
+	e.reuse.restored(l, time.Since(start)+l.job.readTime)
 	return nil
 }

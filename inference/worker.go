@@ -24,6 +24,9 @@ type job struct {
 	usage    Usage
 	unwatch  func() bool
 	task     func(*live) error // instead of a generation
+	fetched  bool              // it was looked for on the disk
+	fromDisk int               // tokens of the prompt that were read from there
+	readTime time.Duration     // for them
 }
 
 func (e *Engine) newJob(ctx context.Context, prompt []int32, marks []int, g Generation, thinking bool) *job {
@@ -101,6 +104,9 @@ func (e *Engine) prefill(l *live) (logits []float32, err error) {
 		return nil, err
 	}
 	j.usage.CachedTokens = len(l.tokens)
+	if j.fromDisk == len(l.tokens) {
+		j.usage.DiskTokens = j.fromDisk
+	}
 	report(len(l.tokens))
 	for pos := len(l.tokens); pos < len(j.prompt); pos = len(l.tokens) {
 		if err := e.cancelled(j); err != nil {

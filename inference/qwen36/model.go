@@ -69,6 +69,9 @@ func (m *Model) WeightBytes() int64 {
 // WeightNames are the tensors that the model reads, in no order.
 func (m *Model) WeightNames() []string { return slices.Collect(maps.Keys(m.weights)) }
 
+// StateSpecs lists what each of its sequences carries.
+func (m *Model) StateSpecs() []cache.Spec { return m.options.StateBuffers(m.Shape, m.Context) }
+
 // Sequence is one timeline of tokens on a model: its state. The model's passes have slots for it.
 type Sequence struct {
 	*cache.State
