@@ -7,6 +7,8 @@ import (
 
 	"pond/inference/ablate"
 	"pond/inference/qwen36"
+	"pond/metal"
+	"pond/metal/detour"
 	"pond/metal/gpu"
 	"pond/metal/host"
 )
@@ -60,6 +62,15 @@ func PlanOptions(x Executor, off *ablate.Set) qwen36.Options {
 // gpuOptions are what the plans' options mean for a GPU.
 func gpuOptions(o qwen36.Options) gpu.Options {
 	return gpu.Options{Serial: o.Ablate.Off(ablate.ConcurrentEncoding), Tuning: o.Tuning(), Resources: resources(os.Executable())}
+}
+
+// detoured is a device without the kernels that the options leave to the host.
+func detoured(d metal.Device, o qwen36.Options) (metal.Device, error) {
+	names := o.OnHost()
+	if len(names) == 0 {
+		return d, nil
+	}
+	return detour.New(d, names...)
 }
 
 // Chunk is how many tokens of a prompt one run takes in when nothing else was asked for. A client that leaves is noticed after one, and

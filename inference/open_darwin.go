@@ -49,7 +49,11 @@ func openDevice(x Executor, threads int, plans qwen36.Options) (metal.Device, er
 	if err != nil {
 		return nil, err
 	}
-	return gpu.Open(rt, gpuOptions(plans))
+	d, err := gpu.Open(rt, gpuOptions(plans))
+	if err != nil {
+		return nil, err
+	}
+	return detoured(d, plans)
 }
 
 // placementOf says what becomes of the weights: the GPU's copy cannot be evicted.

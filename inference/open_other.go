@@ -56,7 +56,7 @@ func openDevice(x Executor, threads int, plans qwen36.Options) (metal.Device, er
 	if err != nil {
 		return nil, errors.Join(err, lib.Close())
 	}
-	return d, nil
+	return detoured(d, plans)
 }
 
 // standinDevice is Metal on the processor. Its Close says what a Mac would have lost or objected to.

@@ -27,7 +27,9 @@ const (
 	FusedNorm           Switch = "fused-norm"
 	GQAPacking          Switch = "gqa-packing"
 	HalfKV              Switch = "half-kv"
+	FusedResidual       Switch = "fused-residual"
 	RegisterGDNScan     Switch = "register-gdn-scan"
+	ResidentRouting     Switch = "resident-routing"
 	TileHeight          Switch = "tile-height"
 	WideSets            Switch = "wide-sets"
 )
@@ -52,9 +54,11 @@ func Table() []Entry {
 		{FusedExperts, "decode: choice, gate, up and activation in one kernel, then all nine experts' down products in one", "as in a chunk of one token: nine dispatches", false},
 		{FusedGDN, "decode: convolution, gates and state in one kernel, the gated norm in the output product", "as in a chunk of one token: convolution, window, scan, gated norm, product", false},
 		{FusedNorm, "decode: RMSNorm in the prologue of the mixers' input products", "a norm of its own before them", false},
+		{FusedResidual, "what a mixer adds to the stream is added by its output product", "by a dispatch of its own behind it; in decode the delta net's gated norm has one too", false},
 		{GQAPacking, "decode: all query heads of a KV head share each key's read once there are blocks enough to fill a GPU", "a query head a threadgroup, the second reader finds the rows in the cache", true},
 		{HalfKV, "a GPU keeps keys and values as bf16", "as float32, twice the bytes of a context", false},
 		{RegisterGDNScan, "prefill: the recurrent state stays in registers for a whole chunk", "it is written to memory and read again after every token", true},
+		{ResidentRouting, "prefill: the device lists the tokens of each expert", "the host does, between two passes, for every layer", true},
 		{TileHeight, "prefill: tiles of 8 to 64 rows, by the rows there are, in the experts by those that each received", "64 rows always", true},
 		{WideSets, "decode: up to 32 rows of a matrix share the input vector in registers", "eight", true},
 	}

@@ -8,6 +8,7 @@ import (
 	"pond/inference/checkpoint"
 	"pond/inference/tinymodel"
 	"pond/metal"
+	"pond/metal/detour"
 	"pond/metal/gpu"
 	"pond/metal/gputest"
 	"pond/metal/host"
@@ -29,7 +30,7 @@ func ablated(t *testing.T, dev metal.Device, c *checkpoint.Checkpoint, s Shape, 
 
 // planSwitches are those that change the plan.
 func planSwitches() []ablate.Switch {
-	return []ablate.Switch{ablate.FusedAttention, ablate.FusedExperts, ablate.FusedGDN, ablate.FusedNorm}
+	return []ablate.Switch{ablate.FusedAttention, ablate.FusedExperts, ablate.FusedGDN, ablate.FusedNorm, ablate.FusedResidual}
 }
 
 // TestSwitchesChangeNoBitOfTheHost: on the host executor in exact mode, decode with a fused kernel and without agree to the last bit, in logits
@@ -69,7 +70,7 @@ func TestSwitchesChangeNoBitOfTheHost(t *testing.T) {
 func TestGPUSwitchesAgree(t *testing.T) {
 	// How far logits may be from those as shipped, in parts of their root mean square. A product in another order of sums, in front of a key
 	// that is rounded to bf16, may round it the other way.
-	tolerances := map[ablate.Switch]float64{ablate.CoalescedKV: 1e-3, ablate.FixedBlockAttention: 1e-3, ablate.FusedAttention: 1e-3, ablate.FusedExperts: 1e-3, ablate.FusedGDN: 1e-3, ablate.FusedNorm: 1e-3, ablate.HalfKV: 2e-2}
+	tolerances := map[ablate.Switch]float64{ablate.CoalescedKV: 1e-3, ablate.FixedBlockAttention: 1e-3, ablate.FusedAttention: 1e-3, ablate.FusedExperts: 1e-3, ablate.FusedGDN: 1e-3, ablate.FusedNorm: 1e-3, ablate.FusedResidual: 1e-3, ablate.HalfKV: 2e-2}
 	c, _, s := goldenModel(t, tinymodel.Tiny)
 	ids := sampleIDs(320, 43)
 	run := func(m *Model) (out []float32) {
@@ -95,7 +96,12 @@ func TestGPUSwitchesAgree(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := Options{Ablate: set, GPU: true}
-			dev := gputest.Open(t, gputest.Options{GPU: gpu.Options{Serial: set.Off(ablate.ConcurrentEncoding), Tuning: o.Tuning()}})
+			var dev metal.Device = gputest.Open(t, gputest.Options{GPU: gpu.Options{Serial: set.Off(ablate.ConcurrentEncoding), Tuning: o.Tuning()}})
+			if names := o.OnHost(); len(names) > 0 {
+				if dev, err = detour.New(dev, names...); err != nil {
+					t.Fatal(err)
+				}
+			}
 			m, err := o.NewModel(dev, c, s, 300)
 			if err != nil {
 				t.Fatal(err)

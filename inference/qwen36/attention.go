@@ -37,7 +37,7 @@ func (e *emitter) attention(layer, blocks int) attentionBlock {
 // attentionDecode appends the mixer of one token with a cache of up to blocks blocks: four levels. The traffic of the cache is
 // counted for a full last block.
 func (e *emitter) attentionDecode(layer int, name string, blocks int) {
-	b, x := e.attention(layer, blocks), e.stream()
+	b := e.attention(layer, blocks)
 	e.mixerInput(name, ".qkv", b.prefix, b.qkv, b.inputs)
 	if e.Ablate.Off(ablate.FusedAttention) {
 		e.attentionUnfused(b, name)
@@ -50,7 +50,7 @@ func (e *emitter) attentionDecode(layer int, name string, blocks int) {
 	args[5].touched, args[6].touched = rows/2, rows/2 // declared read-write; the rows are read once and one row is written
 	e.dispatch(name+".attend", kernels.AttnDecode(e.cacheType()), b.params, b.params.DecodeItems(), args)
 	e.dispatch(name+".combine", kernels.AttnCombine(), b.params, e.s.Heads, ranges(acc, stats, b.qkv, e.step(), b.o))
-	e.dispatch(name+".out", kernels.Q4GemvAdd(), e.product(1, b.out), e.s.Hidden, ranges(b.o, x), b.out)
+	e.mixerOutput(name, kernels.Q4GemvAdd(), b.o, b.out)
 }
 
 // attentionPrefill appends the mixer of a chunk.
@@ -70,5 +70,5 @@ func (e *emitter) attentionUnfused(b attentionBlock, name string) {
 	args = ranges(q, b.keys, b.values, b.qkv, e.step(), b.o)
 	args[1].touched, args[2].touched = row, row
 	e.dispatch(name+".attend", kernels.AttnPrefill(e.cacheType()), b.params, b.params.PrefillItems(), args)
-	e.dispatch(name+".out", kernels.Q4GemmAdd(), e.product(e.tokens, b.out), e.s.Hidden, ranges(b.o, e.stream()), b.out)
+	e.mixerOutput(name, kernels.Q4GemmAdd(), b.o, b.out)
 }

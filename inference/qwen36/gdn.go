@@ -52,6 +52,10 @@ func (e *emitter) gdnDecode(layer int, name string) {
 	}
 	e.dispatch(name+".step", kernels.GDNStep(), b.params, b.params.StateItems(),
 		ranges(b.in, b.conv, b.aLog, b.dt, e.step(), b.window, b.state, b.y))
+	if e.Ablate.Off(ablate.FusedResidual) {
+		e.gdnOutput(b, name)
+		return
+	}
 	e.dispatch(name+".out", kernels.Q4GemvGDNOut(), kernels.GDNOutParams{GDN: b.params, N: e.s.Hidden}, e.s.Hidden, ranges(b.y, b.in, b.nrm, x), b.out)
 }
 
@@ -68,9 +72,25 @@ func (e *emitter) gdnUnfused(b gdnBlock, name string) {
 	e.dispatch(name+".conv", kernels.GDNConv(), b.params, e.tokens, ranges(b.in, b.conv, e.step(), b.window, c))
 	e.dispatch(name+".window", kernels.GDNWindowStore(), b.params, b.params.WindowItems(), ranges(b.in, e.step(), b.window))
 	e.dispatch(name+".scan", kernels.GDNScan(), b.params, b.params.StateItems(), ranges(c, b.in, b.aLog, b.dt, e.step(), b.state, b.y))
+	e.gdnOutput(b, name)
+}
+
+// gdnOutput appends the gated norm and the output product for any number of tokens.
+func (e *emitter) gdnOutput(b gdnBlock, name string) {
 	o := e.scratch("gdn.o", e.tokens*e.s.ValueWidth())
 	e.dispatch(name+".gate", kernels.GDNGateNorm(), b.params, e.tokens, ranges(b.y, b.in, b.nrm, o))
-	e.dispatch(name+".out", kernels.Q4GemmAdd(), e.product(e.tokens, b.out), e.s.Hidden, ranges(o, e.stream()), b.out)
+	e.mixerOutput(name, kernels.Q4GemmAdd(), o, b.out)
+}
+
+// mixerOutput appends x += W o by a kernel that adds, or else by a product and a sum.
+func (e *emitter) mixerOutput(name string, adds kernels.Kernel, o plan.Range, out linear) {
+	if !e.Ablate.Off(ablate.FusedResidual) {
+		e.dispatch(name+".out", adds, e.product(e.tokens, out), e.s.Hidden, ranges(o, e.stream()), out)
+		return
+	}
+	y := e.scratch("mixer.y", e.tokens*e.s.Hidden)
+	e.dispatch(name+".out", kernels.Q4Gemm(), e.product(e.tokens, out), e.s.Hidden, ranges(o, y), out)
+	e.dispatch(name+".add", kernels.ResidualAdd(), kernels.ResidualParams{M: e.tokens, D: e.s.Hidden}, e.tokens, ranges(y, e.stream()))
 }
 
 // mixerInput appends the norm and the input projections of a mixer; for one token as one kernel.

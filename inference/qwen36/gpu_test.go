@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"testing"
 
+	"pond/inference/ablate"
 	"pond/inference/checkpoint"
 	"pond/inference/tinymodel"
 	"pond/metal"
@@ -97,7 +98,11 @@ func checkKernels(t *testing.T, kind tinymodel.Kind, o gputest.Options, shuffle 
 	t.Helper()
 	ckpt, _, s := goldenModel(t, kind)
 	dev := crosscheck.New(host.Open(host.Exact, 2), gputest.Open(t, o), crosscheck.Tolerance)
-	for _, o := range []Options{{GPU: true}, {}} { // what a GPU runs, and with a cache of float32
+	unfused, err := ablate.Parse("fused-residual")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []Options{{GPU: true}, {}, {GPU: true, Ablate: unfused}} { // what a GPU runs, with a cache of float32, and by kernels that other plans have
 		m, err := o.NewModel(dev, ckpt, s, 300)
 		if err != nil {
 			t.Fatal(err)

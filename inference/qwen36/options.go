@@ -57,6 +57,14 @@ func (o Options) cacheBytes() int64 {
 	return plan.F32.Bytes()
 }
 
+// OnHost are the kernels that a GPU leaves to the host, between two passes: see package detour.
+func (o Options) OnHost() []string {
+	if o.off(ablate.ResidentRouting) {
+		return []string{kernels.MoEGroup().Name}
+	}
+	return nil
+}
+
 // Tuning is how a GPU is to launch the kernels.
 func (o Options) Tuning() kernels.Tuning {
 	return kernels.Tuning{

@@ -261,9 +261,19 @@ func moeCases(m maker) []metalCase {
 	return out
 }
 
+// unfusedCases are of the kernels that only plans without an optimisation have.
+func unfusedCases(m maker) []metalCase {
+	var out []metalCase
+	for _, p := range []ResidualParams{{1, 64}, {3, 512}, {2, 576}, {7, 2048}} {
+		out = append(out, metalCase{kernel: ResidualAdd(), name: fmt.Sprintf("M%d_D%d", p.M, p.D), params: p, items: p.M, args: []Arg{m.f32(p.M * p.D), m.f32(p.M * p.D)}})
+	}
+	return out
+}
+
 func shortCases() []metalCase {
 	m := newMaker(5)
 	out := linearCases(m)
+	out = append(out, unfusedCases(newMaker(16))...)
 	out = append(out, elementwiseCases(m)...)
 	out = append(out, gdnCases(m)...)
 	out = append(out, attentionCases(m)...)
@@ -309,6 +319,7 @@ func (m maker) wideLinear(n int) []metalCase {
 		m.linear(Q4GemvNorm(), 1, 64, 4, n), m.linear(Q8GemvNorm(), 1, 64, 8, n), m.linear(Q4GemvAdd(), 1, 64, 4, n),
 		{kernel: EmbedQ4(), name: name, params: EmbedParams{n, 64, 70000}, items: n, tolerance: 1e-6, args: append([]Arg{tokens, m.out(n * 64)}, m.matrix(70000, 64, 4)...)},
 		{kernel: RMSNorm(), name: name, params: NormParams{n, 64, 1e-6}, items: n, tolerance: 2e-6, args: []Arg{m.f32(n * 64), m.bf16(64, 1, 0.2), m.out(n * 64)}},
+		{kernel: ResidualAdd(), name: name, params: ResidualParams{n, 64}, items: n, args: []Arg{m.f32(n * 64), m.f32(n * 64)}},
 		{kernel: SiluMul(), name: name, params: SiluMulParams{n, 64}, items: n, tolerance: 2e-6, args: []Arg{m.f32(n * 128), m.out(n * 64)}},
 		{kernel: Argmax(), name: name, params: ArgmaxParams{n}, items: 1, args: []Arg{m.f32(n), m.ids(1)}},
 		{kernel: MoERoute(), name: name, params: p, items: n, tolerance: 2e-6, args: []Arg{m.f32(n * (p.E + 1)), m.ids(n * p.T), m.out(n * (p.T + 1))}},

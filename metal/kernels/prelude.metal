@@ -49,6 +49,11 @@ struct NormParams {
     float Eps;
 };
 
+struct ResidualParams {
+    int M;
+    int D;
+};
+
 struct SiluMulParams {
     int M;
     int I;

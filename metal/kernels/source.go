@@ -10,7 +10,7 @@ import (
 var metalFiles embed.FS
 
 // sourceFiles are the Metal files in the order of the text: what a file uses stands before it.
-var sourceFiles = []string{"prelude", "elementwise", "product_row", "moe_row", "product_tile", "moe_tile", "gdn", "attention", "attention_prefill"}
+var sourceFiles = []string{"prelude", "elementwise", "product_row", "moe_row", "product_tile", "moe_tile", "gdn", "attention", "attention_prefill", "unfused"}
 
 // Source is the whole Metal text for newLibraryWithSource, each file behind a #line so that a compiler's message names the file and
 // its line.
