@@ -4,30 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
-// exchange puts next where app stands, and app where next stood: in one step where the file system can (APFS, and Linux's), else in two
-// renames, the first of which is undone when the second fails.
-func exchange(next, app string) error {
-	err := swap(next, app)
-	if err == nil || !errors.Is(err, unix.ENOTSUP) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
-		return err
-	}
-	return exchangeInTwo(next, app)
-}
+// A new app takes the old one's place by one system call that exchanges two folders, which APFS and Linux's file systems have: whenever the program is
+// killed, the old app stands there or the new one. Two renames would have a moment with none, so there is no other way.
 
-func exchangeInTwo(next, app string) error {
-	old := next + ".old"
-	if exists(old) {
-		return fmt.Errorf("%s: it is there already", old)
-	}
-	if err := os.Rename(app, old); err != nil {
+// tryExchange finds out whether the disk of a folder can do it, before anything is downloaded.
+func (u *Updater) tryExchange(dir string) (err error) {
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	defer func() { err = errors.Join(err, os.RemoveAll(a), os.RemoveAll(b)) }()
+	if err := errors.Join(os.Mkdir(a, 0o755), os.Mkdir(b, 0o755)); err != nil {
 		return err
 	}
-	if err := os.Rename(next, app); err != nil {
-		return errors.Join(err, os.Rename(old, app))
+	if err := u.Exchange(a, b); err != nil {
+		return fmt.Errorf("the disk of %s cannot exchange two folders in one step; move Pond to the Applications folder, or put the new release there by hand: %w", filepath.Base(u.App), err)
 	}
 	return nil
 }

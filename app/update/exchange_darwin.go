@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// swap is renamex_np(2) with RENAME_SWAP.
-func swap(a, b string) error { return unix.RenamexNp(a, b, unix.RENAME_SWAP) }
+// exchange is renamex_np(2) with RENAME_SWAP.
+func exchange(a, b string) error { return unix.RenamexNp(a, b, unix.RENAME_SWAP) }
 
 // verifyCode has macOS check an app's signature and seal.
 func verifyCode(app string) error {

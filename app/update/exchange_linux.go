@@ -2,8 +2,8 @@ package update
 
 import "golang.org/x/sys/unix"
 
-// swap is renameat2(2) with RENAME_EXCHANGE.
-func swap(a, b string) error {
+// exchange is renameat2(2) with RENAME_EXCHANGE.
+func exchange(a, b string) error {
 	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 }
 

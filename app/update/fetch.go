@@ -29,6 +29,9 @@ func (u *Updater) Fetch(ctx context.Context, r Release) (err error) {
 	if err := os.Mkdir(stage, 0o755); err != nil {
 		return fmt.Errorf("the folder of %s cannot be written; move Pond to the Applications folder: %w", filepath.Base(u.App), err)
 	}
+	if err := u.tryExchange(stage); err != nil {
+		return err
+	}
 	if err := u.room(stage, r.LengthBytes); err != nil {
 		return err
 	}

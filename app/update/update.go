@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -52,10 +51,11 @@ type Updater struct {
 	System  Version // macOS as it runs
 	Record  string  // file that keeps when the feed was last asked for
 
-	Client *http.Client
-	Free   func(dir string) (int64, error) // bytes free on a folder's disk
-	Now    func() time.Time
-	Verify func(app string) error // the system's own look at a new app; nil: it has none
+	Client   *http.Client
+	Free     func(dir string) (int64, error) // bytes free on a folder's disk
+	Exchange func(a, b string) error         // two folders of one disk, in one step
+	Now      func() time.Time
+	Verify   func(app string) error // the system's own look at a new app; nil: it has none
 
 	ready bool // a new app stands in the stage
 }
@@ -81,7 +81,7 @@ func Of(executable, version, system, record string) (*Updater, error) {
 	if info["PondUpdateFeed"] == "" {
 		return nil, ErrNone
 	}
-	u := &Updater{Feed: info["PondUpdateFeed"], App: app, ID: info["CFBundleIdentifier"], Record: record, Free: freeBytes, Now: time.Now, Verify: verifyCode}
+	u := &Updater{Feed: info["PondUpdateFeed"], App: app, ID: info["CFBundleIdentifier"], Record: record, Free: freeBytes, Exchange: exchange, Now: time.Now, Verify: verifyCode}
 	u.Client = &http.Client{Timeout: 30 * time.Minute, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		if len(via) > 5 {
 			return errors.New("got more than five redirects")
@@ -192,7 +192,7 @@ func (u *Updater) Install() error {
 	}
 	u.ready = false
 	stage := u.stage()
-	if err := exchange(filepath.Join(stage, filepath.Base(u.App)), u.App); err != nil {
+	if err := u.Exchange(filepath.Join(stage, filepath.Base(u.App)), u.App); err != nil {
 		return errors.Join(fmt.Errorf("update: %w", err), os.RemoveAll(stage))
 	}
 	if err := os.RemoveAll(stage); err != nil { // the old app; the next start removes what is left
@@ -245,10 +245,4 @@ func readInfo(app string) (map[string]string, error) {
 			values[key], key = value, ""
 		}
 	}
-}
-
-// exists reports whether something stands at a path.
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return !errors.Is(err, fs.ErrNotExist)
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // fake is a release server of the test's own, and an installed app of version 1.0.0 that looks there.
@@ -39,7 +42,10 @@ const info = `<?xml version="1.0" encoding="UTF-8"?>
 <key>PondUpdateKey</key><string>%s</string>
 </dict></plist>`
 
-func newFake(t *testing.T) *fake {
+func newFake(t *testing.T) *fake { return newFakeIn(t, t.TempDir()) }
+
+// newFakeIn has the app in a folder.
+func newFakeIn(t *testing.T, dir string) *fake {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -58,7 +64,6 @@ func newFake(t *testing.T) *fake {
 		}
 	}))
 	t.Cleanup(f.server.Close)
-	dir := t.TempDir()
 	executable := filepath.Join(dir, "Applications", "Pond.app", "Contents", "MacOS", "pond")
 	f.write(executable, "old program", 0o755)
 	f.write(filepath.Join(dir, "Applications", "Pond.app", "Contents", "Info.plist"),
@@ -130,6 +135,9 @@ func (f *fake) announce(version string) Release {
 	f.feed = WriteFeed("Pond", []Release{r}, f.private)
 	return r
 }
+
+// key is the public key as a property list has it.
+func (f *fake) key() string { return base64.StdEncoding.EncodeToString(f.updater.Key) }
 
 // program is what stands in the app's place.
 func (f *fake) program() string {
@@ -277,6 +285,9 @@ func TestArchiveIsRefused(t *testing.T) {
 				return spareBytes + int64(map[bool]int{true: 1 << 20, false: 10}[calls == 1]), nil
 			}
 		}, "MB free"},
+		"a disk that cannot exchange folders": {func(f *fake, r *Release) {
+			f.updater.Exchange = func(a, b string) error { return unix.ENOTSUP }
+		}, "cannot exchange two folders in one step"},
 		"the system does not trust it": {func(f *fake, r *Release) {
 			f.updater.Verify = func(string) error { return errors.New("code object is not signed at all") }
 		}, "not signed at all"},
@@ -326,23 +337,6 @@ func TestFolderCannotBeWritten(t *testing.T) {
 	f.untouched("read only")
 }
 
-// TestExchange: both ways put the new one in place, and neither loses the old one when it cannot.
-func TestExchange(t *testing.T) {
-	for name, way := range map[string]func(a, b string) error{"at once": exchange, "in two": exchangeInTwo} {
-		dir := t.TempDir()
-		a, b := filepath.Join(dir, "stage", "a"), filepath.Join(dir, "b")
-		if err := errors.Join(os.MkdirAll(filepath.Join(a, "new"), 0o755), os.MkdirAll(filepath.Join(b, "old"), 0o755)); err != nil {
-			t.Fatal(err)
-		}
-		if err := way(a, b); err != nil || !exists(filepath.Join(b, "new")) {
-			t.Errorf("%s: %v, new in place: %v", name, err, exists(filepath.Join(b, "new")))
-		}
-		if err := way(filepath.Join(dir, "none"), b); err == nil || !exists(filepath.Join(b, "new")) {
-			t.Errorf("%s, with nothing new: got %v, and what stood there: %v", name, err, exists(filepath.Join(b, "new")))
-		}
-	}
-}
-
 // TestNoUpdates: a binary outside an app, and an app without a feed, are never updated.
 func TestNoUpdates(t *testing.T) {
 	dir := t.TempDir()
@@ -363,6 +357,12 @@ func TestNoUpdates(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, ErrNone)
 		}
 	}
+}
+
+// exists reports whether something stands at a path.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 func TestVersions(t *testing.T) {
