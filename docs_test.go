@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +46,32 @@ func TestVersionsAgree(t *testing.T) {
 	}
 	if first := regexp.MustCompile(`(?m)^## (\S+)`).FindStringSubmatch(read(t, "CHANGELOG.md")); first == nil || first[1] != app.Version {
 		t.Errorf("CHANGELOG.md: got %v first, want %s", first, app.Version)
+	}
+}
+
+// TestBuildNumber: macOS and Homebrew compare it, so it grows with every release: it is how many the change log has.
+func TestBuildNumber(t *testing.T) {
+	releases := regexp.MustCompile(`(?m)^## \d+\.\d+\.\d+$`).FindAllString(read(t, "CHANGELOG.md"), -1)
+	if want := fmt.Sprintf("Build = %d\n", len(releases)); !strings.Contains(read(t, "FyneApp.toml"), want) {
+		t.Errorf("FyneApp.toml: want %q for the %d releases of CHANGELOG.md", want, len(releases))
+	}
+}
+
+// TestUninstallListsAgree: what `pond uninstall --everything` removes on a Mac and what the cask's zap does are one list. Elsewhere the folders are others, and
+// the cask is compared with the names that they have on a Mac.
+func TestUninstallListsAgree(t *testing.T) {
+	cask := strings.ReplaceAll(read(t, "packaging/homebrew/cask.rb.tmpl"), "{{.ID}}", app.ID)
+	want := []string{"~/Library/Application Support/pond", "~/Library/Caches/pond", "~/Library/Preferences/fyne/app.pond.Pond", "~/Library/LaunchAgents/app.pond.serve.plist", "~/Library/Logs/pond.log"}
+	if home, err := os.UserHomeDir(); err == nil && runtime.GOOS == "darwin" {
+		want = nil
+		for _, path := range settings.DefaultPaths().All() {
+			want = append(want, "~"+strings.TrimPrefix(path, home))
+		}
+	}
+	for _, path := range want {
+		if !strings.Contains(cask, `"`+path+`",`) {
+			t.Errorf("cask.rb.tmpl: zap does not name %s", path)
+		}
 	}
 }
 

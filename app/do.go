@@ -53,6 +53,8 @@ func (p *Pond) Do(ctx context.Context, a Action) bool {
 		p.PauseUntil(tomorrowMorning(p.now()))
 	case Resume:
 		p.Resume()
+	case CheckUpdates:
+		p.askForUpdate()
 	default:
 		return false
 	}

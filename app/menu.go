@@ -28,6 +28,8 @@ const (
 	PauseTomorrow // until eight in the morning
 	Resume
 
+	CheckUpdates // ask the release page now
+
 	CopyEndpoint
 	CopyCurl
 	CopyPython
@@ -135,8 +137,11 @@ func Menu(s State) []Item {
 		Item{Label: "Chat", Action: OpenChat, Available: true},
 		Item{Label: "Model", Action: OpenModel, Available: true},
 		Item{Label: "Settings", Action: OpenSettings, Available: true},
-		Item{Label: "Logs", Action: OpenLogs, Available: true},
-		Item{})
+		Item{Label: "Logs", Action: OpenLogs, Available: true})
+	if u := s.Update; u.Own {
+		items = append(items, Item{Label: "Check for updates now", Action: CheckUpdates, Available: !u.Looking && !u.Ready})
+	}
+	items = append(items, Item{})
 	unload := Item{Label: "Unload now", Action: Unload, Available: serving && !s.Unloaded}
 	if unload.Available && s.UnloadBytes > 0 {
 		unload.Label += " (frees " + memgate.Bytes(uint64(s.UnloadBytes)) + ")"

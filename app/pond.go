@@ -118,7 +118,8 @@ func (c Config) open(ctx context.Context) (*inference.Engine, memgate.Loaded, er
 //   - The engine lives exactly as long as its endpoint serves: nothing asks an engine that is closed.
 //   - Every change of state goes through happen, under mu.
 type Pond struct {
-	home *Home // nil: config is all there is
+	home           *Home         // nil: config is all there is
+	askedForUpdate chan struct{} // holds one: the user wants to know now
 
 	mu       sync.Mutex // protects all below
 	config   Config     // of the next run
@@ -156,7 +157,8 @@ func Open(h Home) (*Pond, error) {
 		return nil, err
 	}
 	_, err = os.Stat(h.Paths.File)
-	p := &Pond{home: &h, settings: chosen, changed: make(chan struct{}), first: errors.Is(err, fs.ErrNotExist)}
+	p := &Pond{home: &h, settings: chosen, changed: make(chan struct{}), first: errors.Is(err, fs.ErrNotExist), askedForUpdate: make(chan struct{}, 1)}
+	p.state.Update.Own = h.Updates != nil
 	p.Look()
 	return p, nil
 }

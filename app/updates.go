@@ -12,24 +12,36 @@ const updateEvery = 10 * time.Minute
 
 // Update is what is known of a newer release.
 type Update struct {
+	Own     bool   // this Pond updates itself
+	Looking bool   // the user asked, and the feed has not answered yet
+	Newest  bool   // the user asked, and there is none
 	Version string // empty: none is known
 	Ready   bool   // it takes the app's place when Pond quits
-	Trouble string // why it cannot be had
+	Trouble string // why it cannot be had, or why nothing is known
 }
 
 // Line tells of it in one line; empty while there is nothing to tell.
 func (u Update) Line() string {
 	switch {
+	case u.Looking:
+		return "Looking for updates…"
+	case u.Trouble != "" && u.Version == "":
+		return "Looking for updates failed: " + u.Trouble
 	case u.Trouble != "":
 		return "Pond " + u.Version + " could not be fetched: " + u.Trouble
 	case u.Ready:
 		return "Pond " + u.Version + " is ready: it is installed when you quit"
+	case u.Version != "":
+		return "Pond " + u.Version + " is fetched while nobody works"
+	case u.Newest:
+		return "Pond " + Version + " is the newest release"
 	}
 	return ""
 }
 
-// WatchUpdates looks for newer releases until ctx is done: at most daily, only while the user wants it, and only while nobody works and nothing
-// is done to a model's files. Work that begins ends a download; it is taken up later. Where this Pond is not updated by itself it returns at once.
+// WatchUpdates looks for newer releases until ctx is done: at once when the user asks; else at most daily, only while the user wants it, and only while nobody
+// works and nothing is done to a model's files. Work that begins ends a download; it is taken up later. Where this Pond is not updated by itself it returns at
+// once.
 func (p *Pond) WatchUpdates(ctx context.Context) {
 	if p.home == nil || p.home.Updates == nil {
 		return
@@ -45,20 +57,52 @@ func (p *Pond) WatchUpdates(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var found *update.Release // waits to be fetched
+	asked := false            // the user asked for it
 	for !u.Ready() {
 		select {
 		case <-tick.C:
+		case <-p.askedForUpdate:
+			asked = true
+			p.tell(UpdateKnown{Update{Own: true, Looking: true}})
+			found = p.checkForUpdate(ctx, u, asked)
 		case <-ctx.Done():
 			return
 		}
-		if p.Settings().LookForUpdates && p.State().quiet() && (found != nil || u.Due()) {
-			found = p.lookForUpdate(ctx, u, found)
+		if !p.State().quiet() {
+			continue
+		}
+		wanted := p.Settings().LookForUpdates
+		if found == nil && wanted && u.Due() {
+			found = p.checkForUpdate(ctx, u, false)
+		}
+		if found != nil && (wanted || asked) && p.fetchUpdate(ctx, u, *found) {
+			found, asked = nil, false
 		}
 	}
 }
 
-// lookForUpdate asks the feed, unless a release is known already, and fetches what is newer. It returns what is still to be fetched.
-func (p *Pond) lookForUpdate(ctx context.Context, u *update.Updater, found *update.Release) *update.Release {
+// checkForUpdate asks the feed. A user who asked is told what came of it; the daily look is for the log, unless there is something.
+func (p *Pond) checkForUpdate(ctx context.Context, u *update.Updater, asked bool) *update.Release {
+	r, err := u.Check(ctx)
+	told := Update{Own: true}
+	switch {
+	case err != nil:
+		p.log("looking for updates failed", "error", err)
+		told.Trouble = err.Error()
+	case r == nil:
+		p.log("no update")
+		told.Newest = true
+	default:
+		told.Version = r.Version.String()
+	}
+	if r != nil || asked {
+		p.tell(UpdateKnown{told})
+	}
+	return r
+}
+
+// fetchUpdate makes a release ready, and reports whether that came to its end, good or bad. Work that begins breaks it off.
+func (p *Pond) fetchUpdate(ctx context.Context, u *update.Updater, r update.Release) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	watched := make(chan struct{})
 	go func() {
@@ -73,23 +117,11 @@ func (p *Pond) lookForUpdate(ctx context.Context, u *update.Updater, found *upda
 		cancel()
 		<-watched
 	}()
-	if found == nil {
-		r, err := u.Check(ctx)
-		if err != nil {
-			p.log("looking for updates failed", "error", err)
-			return nil
-		}
-		if r == nil {
-			p.log("no update")
-			return nil
-		}
-		found = r
-	}
-	told := Update{Version: found.Version.String()}
-	switch err := u.Fetch(ctx, *found); {
+	told := Update{Own: true, Version: r.Version.String()}
+	switch err := u.Fetch(ctx, r); {
 	case err != nil && ctx.Err() != nil:
 		p.log("fetching an update waits for a quiet moment", "version", told.Version)
-		return found
+		return false
 	case err != nil:
 		p.log("fetching an update failed", "error", err)
 		told.Trouble = err.Error()
@@ -99,7 +131,15 @@ func (p *Pond) lookForUpdate(ctx context.Context, u *update.Updater, found *upda
 		p.notify("Pond "+told.Version+" is ready", "It is installed when you quit Pond.")
 	}
 	p.tell(UpdateKnown{told})
-	return nil
+	return true
+}
+
+// askForUpdate has WatchUpdates ask the feed at once.
+func (p *Pond) askForUpdate() {
+	select {
+	case p.askedForUpdate <- struct{}{}:
+	default: // it was asked already
+	}
 }
 
 // InstallUpdate puts a newer release that is ready in the app's place: the last act, after Close.

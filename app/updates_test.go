@@ -27,6 +27,12 @@ const infoText = `<plist version="1.0"><dict><key>CFBundleIdentifier</key><strin
 // updatable is a Pond in an app of version 1.0.0, and a server that offers 2.0.0; asked counts what the server was asked for.
 func updatable(t *testing.T, on bool) (p *Pond, app string, asked *atomic.Int32) {
 	t.Helper()
+	return offered(t, on, update.Version{2}, func(*http.Request) {})
+}
+
+// offered is updatable with another version on offer; archiveAsked is called with each request for the archive, before it is answered.
+func offered(t *testing.T, on bool, version update.Version, archiveAsked func(*http.Request)) (p *Pond, app string, asked *atomic.Int32) {
+	t.Helper()
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -52,13 +58,14 @@ func updatable(t *testing.T, on bool) (p *Pond, app string, asked *atomic.Int32)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		if strings.HasSuffix(r.URL.Path, ".zip") {
+			archiveAsked(r)
 			w.Write(archive.Bytes())
 		} else {
 			w.Write(feed)
 		}
 	}))
 	t.Cleanup(server.Close)
-	feed = update.WriteFeed("Pond", []update.Release{{Version: update.Version{2}, Published: time.Unix(0, 0), MinimumSystem: update.Version{15}, URL: server.URL + "/Pond.zip",
+	feed = update.WriteFeed("Pond", []update.Release{{Version: version, Published: time.Unix(0, 0), MinimumSystem: update.Version{15}, URL: server.URL + "/Pond.zip",
 		LengthBytes: int64(archive.Len()), Signature: ed25519.Sign(private, archive.Bytes())}}, private)
 
 	app = filepath.Join(t.TempDir(), "Pond.app")
@@ -137,6 +144,103 @@ func TestUpdateWaitsForTheEnd(t *testing.T) {
 	}
 }
 
+// TestWorkEndsADownload: a client that asks while an update is fetched has the machine to itself; the update comes later.
+func TestWorkEndsADownload(t *testing.T) {
+	var p *Pond
+	first, gaveUp := true, make(chan struct{})
+	p, app, asked := offered(t, true, update.Version{2}, func(r *http.Request) {
+		if first {
+			first = false
+			p.tell(Worked{Work{Active: 1}})
+			<-r.Context().Done()
+			close(gaveUp)
+		}
+	})
+	end := watchUpdates(t, p)
+	<-gaveUp
+	s := until(t, p, "told of the update", func(s State) bool { return s.Update.Version == "2.0.0" })
+	if got := s.Update.Line(); got != "Pond 2.0.0 is fetched while nobody works" || s.Update.Ready {
+		t.Errorf("during work: got %q, ready %v", got, s.Update.Ready)
+	}
+	p.tell(Worked{Work{}})
+	until(t, p, "ready to be updated", func(s State) bool { return s.Update.Ready })
+	end()
+	p.Close()
+	p.InstallUpdate()
+	if got := program(t, app); got != "new" {
+		t.Errorf("got the %s program after the end", got)
+	}
+	if n := asked.Load(); n != 3 {
+		t.Errorf("the server was asked %d times, want 3: the feed, the archive, and the archive again", n)
+	}
+}
+
+// TestCheckForUpdatesNow: who asks is told what came of it, whatever the setting says and whenever the feed was asked last.
+func TestCheckForUpdatesNow(t *testing.T) {
+	check := func(p *Pond) {
+		for _, item := range Menu(p.State()) {
+			if item.Label == "Check for updates now" && item.Available {
+				p.Do(context.Background(), item.Action)
+				return
+			}
+		}
+		t.Errorf("the menu does not offer it: %+v", Menu(p.State()))
+	}
+	t.Run("there is one", func(t *testing.T) {
+		p, app, _ := updatable(t, false)
+		p.tell(Worked{Work{Active: 1}})
+		end := watchUpdates(t, p)
+		check(p)
+		until(t, p, "told during work", func(s State) bool { return s.Update.Version == "2.0.0" })
+		p.tell(Worked{Work{}})
+		s := until(t, p, "ready", func(s State) bool { return s.Update.Ready })
+		for _, item := range Menu(s) {
+			if item.Action == CheckUpdates && item.Available {
+				t.Error("it is still offered when an update waits for the end")
+			}
+		}
+		end()
+		p.Close()
+		p.InstallUpdate()
+		if got := program(t, app); got != "new" {
+			t.Errorf("got the %s program after the end", got)
+		}
+	})
+	t.Run("there is none", func(t *testing.T) {
+		p, _, asked := offered(t, false, update.Version{1}, func(*http.Request) {})
+		watchUpdates(t, p)
+		for range 2 {
+			check(p)
+			s := until(t, p, "told", func(s State) bool { return s.Update.Newest })
+			if got := s.Update.Line(); got != "Pond "+Version+" is the newest release" {
+				t.Errorf("got %q", got)
+			}
+			p.tell(UpdateKnown{Update{Own: true}})
+		}
+		if n := asked.Load(); n != 2 {
+			t.Errorf("the server was asked %d times, want 2", n)
+		}
+	})
+	t.Run("nobody answers", func(t *testing.T) {
+		p, _, _ := updatable(t, false)
+		p.home.Updates.Feed = "http://127.0.0.1:1/appcast.xml"
+		watchUpdates(t, p)
+		check(p)
+		s := until(t, p, "told", func(s State) bool { return s.Update.Trouble != "" })
+		if got := s.Update.Line(); !strings.HasPrefix(got, "Looking for updates failed: ") {
+			t.Errorf("got %q", got)
+		}
+	})
+	t.Run("a build that is not updated by itself", func(t *testing.T) {
+		p, _ := homeOf(t, nil)
+		for _, item := range Menu(p.State()) {
+			if item.Action == CheckUpdates {
+				t.Error("the menu offers what nothing answers")
+			}
+		}
+	})
+}
+
 // TestUpdatesOff: who does not want Pond to look is not looked for, and nothing is installed.
 func TestUpdatesOff(t *testing.T) {
 	p, app, asked := updatable(t, false)
@@ -152,7 +256,7 @@ func TestUpdatesOff(t *testing.T) {
 
 // TestUpdateLine: trouble is told with its reason, and without news there is nothing to tell.
 func TestUpdateLine(t *testing.T) {
-	if got := (Update{}).Line() + (Update{Version: "2.0.0"}).Line(); got != "" {
+	if got := (Update{Own: true}).Line(); got != "" {
 		t.Errorf("got %q, want nothing", got)
 	}
 	if got := (Update{Version: "2.0.0", Trouble: "got 10 MB free, want 300 MB"}).Line(); got != "Pond 2.0.0 could not be fetched: got 10 MB free, want 300 MB" {

@@ -85,14 +85,14 @@ func (s Source) release() string {
 // Build is one line about this binary: release, sources where they are known, compiler and system.
 func Build() string {
 	words := []string{"pond " + Version}
-	if text := BuiltFrom().words(); text != "" {
+	if text := BuiltFrom().Words(); text != "" {
 		words = append(words, text)
 	}
 	return strings.Join(append(words, runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH), ", ")
 }
 
-// words is "commit 0123456789ab of 2026-11-30, changed since".
-func (s Source) words() string {
+// Words is "commit 0123456789ab of 2026-11-30, changed since"; empty where nothing is known.
+func (s Source) Words() string {
 	if s.Commit == "" {
 		return ""
 	}

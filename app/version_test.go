@@ -30,7 +30,7 @@ func TestSource(t *testing.T) {
 	if got, want := own.release(), Version+"+20261130.0123456789ab.changed"; got != want {
 		t.Errorf("release: got %q, want %q", got, want)
 	}
-	if got, want := own.words(), "commit 0123456789ab of 2026-11-30, changed since"; got != want {
+	if got, want := own.Words(), "commit 0123456789ab of 2026-11-30, changed since"; got != want {
 		t.Errorf("words: got %q, want %q", got, want)
 	}
 	for _, bad := range []string{"", ",", "0123456789ab", "0123456789ab,yesterday"} {
@@ -39,7 +39,7 @@ func TestSource(t *testing.T) {
 		}
 	}
 	var nothing Source
-	if nothing.release() != Version || nothing.words() != "" {
-		t.Errorf("got %q and %q, want the version alone and nothing", nothing.release(), nothing.words())
+	if nothing.release() != Version || nothing.Words() != "" {
+		t.Errorf("got %q and %q, want the version alone and nothing", nothing.release(), nothing.Words())
 	}
 }

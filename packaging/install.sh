@@ -3,7 +3,6 @@
 #
 #   install.sh [--version V] [--dir DIR]   the program, verified, into DIR (default ~/.local/bin)
 #   install.sh --agent [--dir DIR]         on a Mac, besides: start `pond serve` at login (launchd)
-#   install.sh --link [--dir DIR]          no download: links the `pond` inside /Applications/Pond.app into DIR
 #   install.sh --uninstall [--dir DIR]     takes back what the above did; models, chats and settings stay, and are named
 #
 # POND_RELEASE_URL is the folder of the release's files.
@@ -14,7 +13,6 @@ version=""
 dir="$HOME/.local/bin"
 what="install"
 agent=no
-app=${POND_APP:-/Applications/Pond.app}
 label=app.pond.serve
 plist="$HOME/Library/LaunchAgents/$label.plist"
 
@@ -28,9 +26,8 @@ while [ $# -gt 0 ]; do
   --version) version=${2:?--version wants a version} && shift ;;
   --dir) dir=${2:?--dir wants a folder} && shift ;;
   --agent) agent=yes ;;
-  --link) what="link" ;;
   --uninstall) what="uninstall" ;;
-  *) fail "got $1, want --version, --dir, --agent, --link or --uninstall" ;;
+  *) fail "got $1, want --version, --dir, --agent or --uninstall" ;;
   esac
   shift
 done
@@ -69,34 +66,28 @@ if [ "$what" = uninstall ]; then
 fi
 
 mkdir -p "$dir"
-if [ "$what" = link ]; then
-  [ -x "$app/Contents/MacOS/pond" ] || fail "$app is not there; move Pond to the Applications folder first"
-  ln -sf "$app/Contents/MacOS/pond" "$dir/pond"
-  echo "linked $dir/pond"
+[ -n "$url" ] || fail "set POND_RELEASE_URL to the folder of a release's files"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+get() { curl --fail --silent --show-error --location --output "$work/$1" "$url/$1"; }
+get SHA256SUMS || fail "no list of digests at $url"
+[ -n "$version" ] || version=$(sed -n "s/^[0-9a-f]\{64\}  pond-\([0-9.]*\)-$target\.tar\.gz\$/\1/p" "$work/SHA256SUMS" | head -n 1)
+name="pond-$version-$target.tar.gz"
+want=$(sed -n "s/^\([0-9a-f]\{64\}\)  $name\$/\1/p" "$work/SHA256SUMS")
+[ -n "$want" ] || fail "the release at $url has no $name"
+get "$name" || fail "$name cannot be fetched"
+if command -v sha256sum >/dev/null 2>&1; then
+  got=$(sha256sum "$work/$name" | cut -d ' ' -f 1)
 else
-  [ -n "$url" ] || fail "set POND_RELEASE_URL to the folder of a release's files"
-  work=$(mktemp -d)
-  trap 'rm -rf "$work"' EXIT
-  get() { curl --fail --silent --show-error --location --output "$work/$1" "$url/$1"; }
-  get SHA256SUMS || fail "no list of digests at $url"
-  [ -n "$version" ] || version=$(sed -n "s/^[0-9a-f]\{64\}  pond-\([0-9.]*\)-$target\.tar\.gz\$/\1/p" "$work/SHA256SUMS" | head -n 1)
-  name="pond-$version-$target.tar.gz"
-  want=$(sed -n "s/^\([0-9a-f]\{64\}\)  $name\$/\1/p" "$work/SHA256SUMS")
-  [ -n "$want" ] || fail "the release at $url has no $name"
-  get "$name" || fail "$name cannot be fetched"
-  if command -v sha256sum >/dev/null 2>&1; then
-    got=$(sha256sum "$work/$name" | cut -d ' ' -f 1)
-  else
-    got=$(shasum -a 256 "$work/$name" | cut -d ' ' -f 1)
-  fi
-  [ "$got" = "$want" ] || fail "$name: got digest $got, want $want; nothing was installed"
-  tar -xzf "$work/$name" -C "$work"
-  # In one step, beside its place first: a pond that runs keeps its own file.
-  cp "$work/pond" "$dir/.pond.new"
-  chmod 755 "$dir/.pond.new"
-  mv -f "$dir/.pond.new" "$dir/pond"
-  echo "installed $("$dir/pond" version | cut -d , -f 1) as $dir/pond"
+  got=$(shasum -a 256 "$work/$name" | cut -d ' ' -f 1)
 fi
+[ "$got" = "$want" ] || fail "$name: got digest $got, want $want; nothing was installed"
+tar -xzf "$work/$name" -C "$work"
+# In one step, beside its place first: a pond that runs keeps its own file.
+cp "$work/pond" "$dir/.pond.new"
+chmod 755 "$dir/.pond.new"
+mv -f "$dir/.pond.new" "$dir/pond"
+echo "installed $("$dir/pond" version | cut -d , -f 1) as $dir/pond"
 case ":$PATH:" in
 *":$dir:"*) ;;
 *) echo "$dir is not in your PATH: add it, or call $dir/pond" ;;
@@ -105,7 +96,6 @@ esac
 [ "$agent" = yes ] || exit 0
 [ "$system" = darwin ] || fail "--agent is for macOS; on Linux let systemd run: $dir/pond serve"
 mkdir -p "$HOME/Library/LaunchAgents" "$HOME/Library/Logs"
-[ "$what" = link ] && fail "--agent goes with an installed program: the app opens itself at login (Settings)"
 sed -e "s|@POND@|$dir/pond|" -e "s|@HOME@|$HOME|" "$work/$label.plist" >"$plist"
 launchctl bootout "$(domain)/$label" 2>/dev/null || true
 launchctl bootstrap "$(domain)" "$plist"

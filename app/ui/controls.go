@@ -8,7 +8,8 @@ import (
 // ControlsOf leads what the windows ask for to a Pond. do is for all actions that open no window here; the store may be one of NewStore.
 func ControlsOf(p *app.Pond, store *chats.Store, do func(app.Action)) Controls {
 	return Controls{
-		Do: do, Chats: store, Front: app.Activate, Version: app.Release(),
+		Do: do, Chats: store, Front: app.Activate, Version: app.Version, Built: app.BuiltFrom().Words(),
+		CommandLine: app.CommandLine, SetCommand: app.SetCommandLine,
 		Settings: p.Settings, SaveSettings: p.SaveSettings,
 		LoginItem: p.StartAtLogin, SetLoginItem: p.SetStartAtLogin,
 		Adopt: p.Adopt, CopiesIn: p.CopiesIn, Remove: p.Remove, Reveal: p.Reveal,

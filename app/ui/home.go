@@ -122,13 +122,16 @@ func details(s app.State) []string {
 	return out
 }
 
-// promises are what the memory allows.
+// promises are what the memory allows, and what is to come.
 func promises(s app.State) (out []string) {
 	if context := s.ContextLine(); context != "" {
 		out = append(out, sentenceCase(context))
 	}
 	if note := s.MemoryNote(); note != "" && s.Phase.Serving() {
 		out = append(out, note)
+	}
+	if update := s.Update.Line(); update != "" {
+		out = append(out, update)
 	}
 	return out
 }

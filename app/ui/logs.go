@@ -144,9 +144,12 @@ func newAboutWindow(u *UI) *aboutWindow {
 	}
 	text := note("Not the cloud: a pond. One language model, on this machine.")
 	text.Alignment = fyne.TextAlignCenter
-	licence := note("The licences of Pond, of its libraries and of its models are in the folder licences of the app, and in the files LICENSE and LICENSES.md of its source.")
+	licence := note("The licences of Pond, of its libraries and of its models are in LICENSES.txt inside the app, and in the files LICENSE and assets/demo/LICENSES.md of its source.")
 	licence.Alignment = fyne.TextAlignCenter
 	version := widget.NewLabel("Version " + u.controls.Version)
 	version.Selectable = true
-	return &aboutWindow{u.window("About Pond", 380, 340, page(container.NewVBox(center(u.picture(96)), center(name), center(version), text, licence)))}
+	built := quiet(u.controls.Built)
+	built.Selectable = true
+	show(built, u.controls.Built != "")
+	return &aboutWindow{u.window("About Pond", 380, 340, page(container.NewVBox(center(u.picture(96)), center(name), center(version), center(built), text, licence)))}
 }

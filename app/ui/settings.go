@@ -18,21 +18,23 @@ import (
 // settingsWindow draws settings.Fields: what each value is, in a line, and what is wrong with it where it is written. A value that makes
 // sense is saved at once.
 type settingsWindow struct {
-	u       *UI
-	w       fyne.Window
-	rows    []*settingRow
-	login   *widget.Check
-	loginUp *widget.Label
-	status  *widget.Label
-	tabs    *container.AppTabs
-	filling bool
-	saving  bool
-	wanted  bool  // another saving behind the running one
-	edits   int   // what is typed is saved when none has come for a while
-	failed  error // of the last saving
-	unsaved bool  // value is not saved, and will be in a moment
-	value   settings.Settings
-	saved   settings.Settings // as they are in the file, or are on their way there
+	u         *UI
+	w         fyne.Window
+	rows      []*settingRow
+	login     *widget.Check
+	loginUp   *widget.Label
+	command   *widget.Check
+	commandAt *widget.Label // where it is
+	status    *widget.Label
+	tabs      *container.AppTabs
+	filling   bool
+	saving    bool
+	wanted    bool  // another saving behind the running one
+	edits     int   // what is typed is saved when none has come for a while
+	failed    error // of the last saving
+	unsaved   bool  // value is not saved, and will be in a moment
+	value     settings.Settings
+	saved     settings.Settings // as they are in the file, or are on their way there
 }
 
 // settingRow is one field and its editor.
@@ -50,7 +52,7 @@ func newSettingsWindow(u *UI) *settingsWindow {
 	for _, section := range []settings.Section{settings.General, settings.Endpoint, settings.Engine, settings.Chat} {
 		var rows []fyne.CanvasObject
 		if section == settings.General {
-			rows = append(rows, v.loginRow(), widget.NewSeparator())
+			rows = append(rows, v.loginRow(), widget.NewSeparator(), v.commandRow(), widget.NewSeparator())
 		}
 		for _, f := range settings.Fields() {
 			if f.Section == section {
@@ -88,6 +90,42 @@ func (v *settingsWindow) loginRow() fyne.CanvasObject {
 		})
 	})
 	return container.New(stacked{-10}, v.login, note("Off by default; what the system's own settings say holds."), v.loginUp)
+}
+
+// commandRow is the command of the terminal: the link as it lies on the disk, never a remembered one.
+func (v *settingsWindow) commandRow() fyne.CanvasObject {
+	v.commandAt = note("")
+	v.command = widget.NewCheck("Command line: pond in the terminal", func(on bool) {
+		if v.filling {
+			return
+		}
+		v.u.elsewhere(func() error { return v.u.controls.SetCommand(on) }, func(err error) {
+			if err != nil {
+				showError(err, v.w)
+			}
+			v.readCommand()
+		})
+	})
+	return container.New(stacked{-10}, v.command, v.commandAt)
+}
+
+// readCommand looks for the link.
+func (v *settingsWindow) readCommand() {
+	var link string
+	v.u.elsewhere(func() error {
+		link = v.u.controls.CommandLine()
+		return nil
+	}, func(error) {
+		v.filling = true
+		defer func() { v.filling = false }()
+		v.command.SetChecked(link != "")
+		text := "A link to this app, in a folder of yours that terminals look into."
+		if link != "" {
+			text = sentence(app.LinkLine(link))
+		}
+		v.commandAt.SetText(text)
+		v.w.Content().Refresh()
+	})
 }
 
 // readLogin asks the system whether Pond is opened at login.
@@ -223,6 +261,7 @@ func (v *settingsWindow) load() {
 	v.refill()
 	v.status.SetText("Changes are saved as you make them.")
 	v.readLogin()
+	v.readCommand()
 }
 
 func (v *settingsWindow) refill() {

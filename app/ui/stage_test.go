@@ -35,6 +35,8 @@ type stage struct {
 	chosen  settings.Settings
 	saved   int
 	login   app.LoginStatus
+	link    string // of the command line
+	linkErr error
 	adopted []app.AdoptMode
 	removed int
 	reveals []string
@@ -119,6 +121,15 @@ func (st *stage) build(s app.State) {
 		},
 		LoginItem:    func() (app.LoginStatus, error) { st.mu.Lock(); defer st.mu.Unlock(); return st.login, nil },
 		SetLoginItem: func(on bool) error { st.mu.Lock(); defer st.mu.Unlock(); st.login = app.LoginNeedsApproval; return nil },
+		CommandLine:  func() string { st.mu.Lock(); defer st.mu.Unlock(); return st.link },
+		SetCommand: func(on bool) error {
+			st.mu.Lock()
+			defer st.mu.Unlock()
+			if st.link = ""; on {
+				st.link = "/usr/local/bin/pond"
+			}
+			return st.linkErr
+		},
 		Adopt: func(_ app.Copy, m app.AdoptMode) error {
 			st.mu.Lock()
 			defer st.mu.Unlock()
@@ -137,7 +148,7 @@ func (st *stage) build(s app.State) {
 			b, err := os.ReadFile(filepath.Join(st.dir, "pond.log"))
 			return strings.Split(strings.TrimSpace(string(b)), "\n"), filepath.Join(st.dir, "pond.log"), err
 		},
-		Version: "1.2.3", Icon: fyne.NewStaticResource("icon.svg", assets.Icon()),
+		Version: "1.2.3", Built: "commit 0123456789ab of 2026-11-30", Icon: fyne.NewStaticResource("icon.svg", assets.Icon()),
 	}, s, func(f func()) { st.posts <- f })
 }
 

@@ -41,8 +41,11 @@ type Controls struct {
 	Reveal       func(path string) error
 	Log          func() (lines []string, file string, err error) // the end of the log
 	Version      string
-	Icon         fyne.Resource // nil: the app's
-	Front        func()        // makes the program the one in front, where showing a window does not; nil: it does
+	Built        string // from which sources; empty: unknown
+	CommandLine  func() (link string)
+	SetCommand   func(on bool) error // makes that link, or removes it
+	Icon         fyne.Resource       // nil: the app's
+	Front        func()              // makes the program the one in front, where showing a window does not; nil: it does
 }
 
 // UI is the windows and the menu. Its methods belong to Fyne's thread, but for Post, Publish and End.

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -289,6 +290,13 @@ func TestSettingsWindow(t *testing.T) {
 	if !strings.Contains(v.status.Text, "Saved") {
 		t.Errorf("got %q", v.status.Text)
 	}
+	v.command.SetChecked(true)
+	st.until("the link's place", func() bool { return strings.HasPrefix(v.commandAt.Text, "Linked /usr/local/bin/pond") })
+	st.mu.Lock()
+	st.linkErr = errors.New("link: /usr/local/bin/pond is there already")
+	st.mu.Unlock()
+	v.command.SetChecked(false)
+	st.until("why not", func() bool { return strings.Contains(texts(v.w), "is there already") })
 	v.login.SetChecked(true)
 	st.until("the system's answer", func() bool { return strings.Contains(v.loginUp.Text, "waits for your approval") })
 	if v.login.Checked {
@@ -318,8 +326,10 @@ func TestLogWindow(t *testing.T) {
 		t.Errorf("got %v", st.actions)
 	}
 	st.ui.OpenAbout()
-	if !strings.Contains(texts(st.ui.about.w), "Version 1.2.3") {
-		t.Errorf("got\n%s", texts(st.ui.about.w))
+	for _, want := range []string{"Version 1.2.3", "commit 0123456789ab of 2026-11-30"} {
+		if !strings.Contains(texts(st.ui.about.w), want) {
+			t.Errorf("got\n%s\nwant %s in it", texts(st.ui.about.w), want)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -224,7 +225,7 @@ func TestAgent(t *testing.T) {
 func installer(t *testing.T, home, url string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{filepath.Join(root, "packaging", "install.sh")}, args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+home, "POND_RELEASE_URL="+url, "POND_APP="+filepath.Join(home, "Pond.app"))
+	cmd.Env = append(os.Environ(), "HOME="+home, "POND_RELEASE_URL="+url)
 	said, err := cmd.CombinedOutput()
 	return string(said), err
 }
@@ -276,31 +277,28 @@ func TestInstaller(t *testing.T) {
 	if _, err := os.Lstat(installed); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("after --uninstall: got %v, want nothing there", err)
 	}
-
-	if said, err := installer(t, home, "", "--link"); err == nil || !strings.Contains(said, "move Pond to the Applications folder") {
-		t.Errorf("a link without an app: %v: %s", err, said)
-	}
-	inApp := filepath.Join(home, "Pond.app", "Contents", "MacOS", "pond")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(inApp), 0o755), os.WriteFile(inApp, []byte("#!/bin/sh\necho in the app\n"), 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	if said, err := installer(t, home, "", "--link"); err != nil {
-		t.Errorf("%v: %s", err, said)
-	}
-	if said, err := exec.Command(installed).Output(); err != nil || string(said) != "in the app\n" {
-		t.Errorf("the link: got %q, %v", said, err)
-	}
 }
 
-// TestScripts: shellcheck finds nothing in the scripts that users and releases run.
+// TestScripts: shellcheck finds nothing in any script of the tree.
 func TestScripts(t *testing.T) {
 	tool, err := exec.LookPath("shellcheck")
 	if err != nil {
 		t.Skip("this machine has no shellcheck")
 	}
-	for _, script := range []string{"packaging/install.sh", "scripts/app.sh", "scripts/release.sh", "scripts/release_check.sh", "scripts/stamp.sh"} {
-		if said, err := exec.Command(tool, filepath.Join(root, script)).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", script, err, said)
+	scripts := []string{filepath.Join(root, ".ci", "run")}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "build" || d.Name() == "node_modules") {
+			return fs.SkipDir
 		}
+		if err == nil && filepath.Ext(path) == ".sh" {
+			scripts = append(scripts, path)
+		}
+		return err
+	})
+	if err != nil || len(scripts) < 15 {
+		t.Fatalf("got %d scripts, %v, want all", len(scripts), err)
+	}
+	if said, err := exec.Command(tool, scripts...).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, said)
 	}
 }
