@@ -61,7 +61,8 @@ func PlanOptions(x Executor, off *ablate.Set) qwen36.Options {
 
 // gpuOptions are what the plans' options mean for a GPU.
 func gpuOptions(o qwen36.Options) gpu.Options {
-	return gpu.Options{Serial: o.Ablate.Off(ablate.ConcurrentEncoding), Tuning: o.Tuning(), Resources: resources(os.Executable())}
+	return gpu.Options{Serial: o.Ablate.Off(ablate.ConcurrentEncoding), Tuning: o.Tuning(), Resources: resources(os.Executable()),
+		TensorOpsOff: func() bool { return o.Ablate.Off(ablate.TensorOps) }}
 }
 
 // detoured is a device without the kernels that the options leave to the host.

@@ -12,6 +12,7 @@ import (
 	"pond/metal/gpu"
 	"pond/metal/gputest"
 	"pond/metal/host"
+	"pond/metal/standin"
 )
 
 // ablated opens a model with one optimisation off.
@@ -70,7 +71,7 @@ func TestSwitchesChangeNoBitOfTheHost(t *testing.T) {
 func TestGPUSwitchesAgree(t *testing.T) {
 	// How far logits may be from those as shipped, in parts of their root mean square. A product in another order of sums, in front of a key
 	// that is rounded to bf16, may round it the other way.
-	tolerances := map[ablate.Switch]float64{ablate.CoalescedKV: 1e-3, ablate.FixedBlockAttention: 1e-3, ablate.FusedAttention: 1e-3, ablate.FusedExperts: 1e-3, ablate.FusedGDN: 1e-3, ablate.FusedNorm: 1e-3, ablate.FusedResidual: 1e-3, ablate.HalfKV: 2e-2}
+	tolerances := map[ablate.Switch]float64{ablate.CoalescedKV: 1e-3, ablate.FixedBlockAttention: 1e-3, ablate.FusedAttention: 1e-3, ablate.FusedExperts: 1e-3, ablate.FusedGDN: 1e-3, ablate.FusedNorm: 1e-3, ablate.FusedResidual: 1e-3, ablate.HalfKV: 2e-2, ablate.TensorOps: 0.5}
 	c, _, s := goldenModel(t, tinymodel.Tiny)
 	ids := sampleIDs(320, 43)
 	run := func(m *Model) (out []float32) {
@@ -81,13 +82,23 @@ func TestGPUSwitchesAgree(t *testing.T) {
 		}
 		return out
 	}
-	var want []float32
+	var plain, tensors []float32
+	m5 := standin.Options{MacOS: 26, Family: 10} // a GPU with tensor units
 	t.Run("as shipped", func(t *testing.T) {
 		m, err := Options{GPU: true}.NewModel(gputest.Open(t, gputest.Options{}), c, s, 300)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want = run(m)
+		plain = run(m)
+	})
+	t.Run("as shipped with tensor units", func(t *testing.T) {
+		m, err := Options{GPU: true}.NewModel(gputest.Open(t, gputest.Options{Standin: m5}), c, s, 300)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tensors = run(m); differ(tensors, plain) == "" {
+			t.Error("the same bits as without: tensor operations had no part in it")
+		}
 	})
 	for _, e := range ablate.Table() {
 		t.Run(string(e.Switch), func(t *testing.T) {
@@ -95,8 +106,12 @@ func TestGPUSwitchesAgree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := Options{Ablate: set, GPU: true}
-			var dev metal.Device = gputest.Open(t, gputest.Options{GPU: gpu.Options{Serial: set.Off(ablate.ConcurrentEncoding), Tuning: o.Tuning()}})
+			o, played, want := Options{Ablate: set, GPU: true}, standin.Options{}, plain
+			if e.Switch == ablate.TensorOps {
+				played, want = m5, tensors
+			}
+			var dev metal.Device = gputest.Open(t, gputest.Options{Standin: played, GPU: gpu.Options{Serial: set.Off(ablate.ConcurrentEncoding), Tuning: o.Tuning(),
+				TensorOpsOff: func() bool { return set.Off(ablate.TensorOps) }}})
 			if names := o.OnHost(); len(names) > 0 {
 				if dev, err = detour.New(dev, names...); err != nil {
 					t.Fatal(err)

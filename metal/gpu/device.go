@@ -37,6 +37,12 @@ type Options struct {
 	Serial bool
 	// Tuning changes how kernels are launched.
 	Tuning kernels.Tuning
+	// TensorOpsOff is asked where products of many rows would go by tensor operations; nil means that they are not off.
+	TensorOpsOff func() bool
+	// EmulatedTensorOps uses them also where the GPU has no units for them, for tests and measurements.
+	EmulatedTensorOps bool
+	// TensorSource is the text by tensor operations; empty means kernels.TensorSource(). Tests plant faults with it.
+	TensorSource string
 }
 
 // limits are what the device allows.
@@ -56,6 +62,7 @@ type Device struct {
 	signals  uint64          // last value that the event was given
 	running  []*running      // started and not waited for, in order
 	library  mtl.Library
+	tensors  tensors
 	set      mtl.ResidencySet // nil on systems that have none
 	changed  bool             // the set has uncommitted additions or removals
 
@@ -108,7 +115,11 @@ func (d *Device) open() (err error) {
 	if err := d.newQueue(); err != nil {
 		return err
 	}
-	return d.openLibrary()
+	if err := d.openLibrary(); err != nil {
+		return err
+	}
+	d.openTensors()
+	return nil
 }
 
 // openSet makes the residency set, where the system has them.
@@ -146,8 +157,13 @@ func (d *Device) newQueue() error {
 	return nil
 }
 
-// Name implements metal.Device.
-func (d *Device) Name() string { return d.name }
+// Name implements metal.Device: the GPU, and what became of tensor operations where they were tried.
+func (d *Device) Name() string {
+	if note := d.tensors.note(); note != "" {
+		return d.name + ", " + note
+	}
+	return d.name
+}
 
 // Close implements metal.Device: everything taken is given back, once.
 func (d *Device) Close() error {
@@ -175,6 +191,7 @@ func (d *Device) Close() error {
 			d.queue.RemoveResidencySet(d.set)
 		}
 		d.library.Release()
+		d.tensors.library.Release()
 		d.set.Release()
 		d.queue.Release()
 		d.commands.Release()

@@ -57,21 +57,27 @@ func (d *Device) openLibrary() error {
 	return d.compileText()
 }
 
-func (d *Device) compileText() error {
+func (d *Device) compileText() (err error) {
 	text := d.options.Source
 	if text == "" {
 		text = kernels.Source()
 	}
+	d.library, err = d.compile(text, "pond kernels", mtl.LanguageVersion(kernels.Language))
+	return err
+}
+
+// compile makes a library of Metal text; owned.
+func (d *Device) compile(text, label string, language mtl.LanguageVersion) (mtl.Library, error) {
 	o := d.rt.NewCompileOptions()
 	defer o.Release()
-	o.SetLanguageVersion(mtl.LanguageVersion(kernels.Language))
+	o.SetLanguageVersion(language)
 	o.SetSafeMath() // and the quick forms of exp and its like, by default; kernels.CompilerFlags says the same to the offline compiler
-	var err error
-	if d.library, err = d.dev.NewLibraryWithSource(text, o); err != nil {
-		return fmt.Errorf("kernels do not compile: %w", err)
+	l, err := d.dev.NewLibraryWithSource(text, o)
+	if err != nil {
+		return l, fmt.Errorf("%s do not compile: %w", label, err)
 	}
-	d.library.SetLabel(d.rt.StringWithUTF8String("pond kernels"))
-	return nil
+	l.SetLabel(d.rt.StringWithUTF8String(label))
+	return l, nil
 }
 
 // Kernels says what the kernels were loaded from, and why not from a compiled library where they were not.

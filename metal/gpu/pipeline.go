@@ -16,11 +16,12 @@ type pipeline struct {
 
 // pipeline returns the kernel compiled with its constants, compiling it when it is new. Called in a pool.
 func (d *Device) pipeline(kernel string, constants []kernels.Constant) (pipeline, error) {
-	key := fmt.Sprint(kernel, constants)
+	library := d.libraryOf(kernel)
+	key := fmt.Sprint(kernel, constants, library == d.tensors.library)
 	if p, ok := d.pipelines[key]; ok {
 		return p, nil
 	}
-	f, err := d.function(kernel, constants)
+	f, err := d.function(library, kernel, constants)
 	if err != nil {
 		return pipeline{}, err
 	}
@@ -39,16 +40,16 @@ func (d *Device) pipeline(kernel string, constants []kernels.Constant) (pipeline
 }
 
 // function finds the kernel in the library and sets its constants; owned.
-func (d *Device) function(kernel string, constants []kernels.Constant) (mtl.Function, error) {
+func (d *Device) function(library mtl.Library, kernel string, constants []kernels.Constant) (mtl.Function, error) {
 	name := d.rt.StringWithUTF8String(kernel)
 	if len(constants) == 0 {
-		f, ok := d.library.NewFunctionWithName(name)
+		f, ok := library.NewFunctionWithName(name)
 		if !ok {
 			return f, fmt.Errorf("no Metal kernel %s", kernel)
 		}
 		return f, nil
 	}
-	if !slices.Contains(d.library.FunctionNames(), kernel) {
+	if !slices.Contains(library.FunctionNames(), kernel) {
 		return mtl.Function{}, fmt.Errorf("no Metal kernel %s", kernel)
 	}
 	values := d.rt.NewFunctionConstantValues()
@@ -63,7 +64,7 @@ func (d *Device) function(kernel string, constants []kernels.Constant) (mtl.Func
 			return mtl.Function{}, fmt.Errorf("kernel %s: constant %d: got a %T, want bool or int32", kernel, c.Index, v)
 		}
 	}
-	f, err := d.library.NewFunctionWithConstantValues(name, values)
+	f, err := library.NewFunctionWithConstantValues(name, values)
 	if err != nil {
 		return f, fmt.Errorf("kernel %s with constants %v: %w", kernel, constants, err)
 	}

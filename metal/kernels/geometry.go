@@ -142,11 +142,6 @@ func (t Tuning) gdnOutConstants(params any) []Constant {
 
 func gdnOutCheck(params any) error { return checkWidth(params.(GDNOutParams).GDN.ValueWidth()) }
 
-// tileBytes is the threadgroup memory of a tile: a step of x and of the weights, or the finished tile, which takes their place.
-func tileBytes(rows int) int {
-	return 4 * max((rows+tileCols)*(tileDepth+tilePad), rows*(tileCols+tilePad))
-}
-
 const tileThreads = 4 * simd
 
 func (t Tuning) linearMatrixGrid(params any, _ int) Grid {
@@ -156,7 +151,7 @@ func (t Tuning) linearMatrixGrid(params any, _ int) Grid {
 		tiles += ceil(r, tileCols)
 	}
 	g := grid2(ceil(p.M, t.tileRows(p.M)), tiles, tileThreads)
-	g.ThreadgroupBytes = tileBytes(t.tileRows(p.M))
+	g.ThreadgroupBytes = t.tileBytes(t.tileRows(p.M))
 	return g
 }
 
@@ -380,7 +375,7 @@ func moeGroupGrid(params any, _ int) Grid {
 func (t Tuning) groupedGrid(p MoEParams, cols int) Grid {
 	pairs, rows := p.M*p.T, t.tileRows(p.M)
 	g := grid2(cols, (pairs+(rows-1)*min(p.E, pairs))/rows, tileThreads)
-	g.ThreadgroupBytes = tileBytes(rows)
+	g.ThreadgroupBytes = t.tileBytes(rows)
 	return g
 }
 

@@ -168,6 +168,17 @@ static inline void store_lanes(device float* row, thread const float* v, int n, 
         uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]
 #define MATRIX_OF(N, ROWS) Matrix{codes##N, scales##N, biases##N, uint(ROWS)}
 
+// One of four matrices by index.
+#define PICK_MATRIX(S) \
+    ((S) == 0 ? MATRIX_OF(0, p.Rows[0]) : (S) == 1 ? MATRIX_OF(1, p.Rows[1]) : (S) == 2 ? MATRIX_OF(2, p.Rows[2]) : MATRIX_OF(3, p.Rows[3]))
+
+// A run of rows of one of up to four matrices that lie side by side in the output.
+struct SetRows {
+    uint segment;
+    uint row0; // in the matrix
+    uint y0;   // in the output
+};
+
 // Which of a set's eight rows set_sum leaves in a lane.
 static inline uint set_row(uint lane) { return (lane & 1) * 4 + ((lane >> 1) & 1) * 2 + ((lane >> 2) & 1); }
 

@@ -174,12 +174,6 @@ static inline uint all_sets(constant LinearParams& p) {
     return n;
 }
 
-struct SetRows {
-    uint segment;
-    uint row0; // in the matrix
-    uint y0;   // in the output
-};
-
 static inline SetRows rows_of(constant LinearParams& p, uint set) {
     SetRows r = {0, 0, 0};
     for (uint i = 0; i < 4; ++i) {
@@ -195,10 +189,6 @@ static inline SetRows rows_of(constant LinearParams& p, uint set) {
     r.y0 += r.row0;
     return r;
 }
-
-// One of four matrices by index.
-#define PICK_MATRIX(S) \
-    ((S) == 0 ? MATRIX_OF(0, p.Rows[0]) : (S) == 1 ? MATRIX_OF(1, p.Rows[1]) : (S) == 2 ? MATRIX_OF(2, p.Rows[2]) : MATRIX_OF(3, p.Rows[3]))
 
 // y = inv_rms · W (x ⊙ norm): the norm's factor is a number and is applied last, so one pass over x serves both.
 template <uint BITS>

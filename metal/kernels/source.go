@@ -9,14 +9,27 @@ import (
 //go:embed *.metal
 var metalFiles embed.FS
 
-// sourceFiles are the Metal files in the order of the text: what a file uses stands before it.
-var sourceFiles = []string{"prelude", "elementwise", "product_row", "moe_row", "product_tile", "moe_tile", "gdn", "attention", "attention_prefill", "unfused"}
-
 // Source is the whole Metal text for newLibraryWithSource, each file behind a #line so that a compiler's message names the file and
-// its line.
+// its line. What a file uses stands before it.
 func Source() string {
+	return text("prelude", "elementwise", "product_row", "moe_row", "product_tile", "tile_matrix", "product_gemm", "moe_tile", "gdn", "attention", "attention_prefill", "unfused")
+}
+
+// TensorSource is the text of the products of many rows by tensor operations: Metal 4.0, so macOS 26. Its kernels have the names and
+// signatures of those in Source; those that TensorKernels lists may take their place where Tuning.TensorOps says how they are launched.
+func TensorSource() string {
+	return text("prelude", "product_tile", "tile_tensor", "product_gemm", "moe_tile")
+}
+
+// TensorKernels are the kernels of TensorSource that are worth it, sorted. The router's products stay in float32: a logit that is rounded may
+// choose another expert.
+func TensorKernels() []string {
+	return []string{"moe_down_grouped", "moe_gate_up_grouped", "q4_gemm", "q4_gemm_add"}
+}
+
+func text(files ...string) string {
 	var b strings.Builder
-	for _, n := range sourceFiles {
+	for _, n := range files {
 		text, err := metalFiles.ReadFile(n + ".metal")
 		if err != nil {
 			panic(fmt.Sprintf("kernels: internal error: %v", err)) // the files are in the binary

@@ -16,16 +16,11 @@ func TestEveryMetalFileIsInTheSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want []string
-	for _, n := range sourceFiles {
-		want = append(want, n+".metal")
-		if !strings.Contains(Source(), fmt.Sprintf("#line 1 %q\n", n+".metal")) {
-			t.Errorf("%s: no #line in the source", n)
+	for _, n := range files {
+		if line := fmt.Sprintf("#line 1 %q\n", n); strings.Contains(Source(), line) == strings.Contains(TensorSource(), line) && n != "prelude.metal" &&
+			!slices.Contains([]string{"product_tile.metal", "product_gemm.metal", "moe_tile.metal"}, n) {
+			t.Errorf("%s: in neither text, or in both", n)
 		}
-	}
-	slices.Sort(want)
-	if !slices.Equal(files, want) {
-		t.Errorf("got files %v, want %v", files, want)
 	}
 }
 

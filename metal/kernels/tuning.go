@@ -1,7 +1,7 @@
 package kernels
 
 // Tuning switches off choices of how a kernel is launched, to measure what they are worth. The zero value is what is shipped. LoneKeys and
-// EvenBlocks change the order of sums; the others change no bit of any result.
+// EvenBlocks change the order of sums, TensorOps the precision of products; the others change no bit of any result.
 type Tuning struct {
 	NarrowSets  bool // products of one row: eight rows a set of lanes, never 16 or 32
 	TallTiles   bool // products of many rows: tiles of 64 rows, however few rows there are
@@ -9,6 +9,7 @@ type Tuning struct {
 	LoneKeys    bool // attn_decode: a key's row is read by one thread, not by a simdgroup
 	EvenBlocks  bool // attn_decode and attn_combine: the keys are split evenly among the launch's blocks, whose places then move with the position
 	StoredState bool // gdn_scan: the state lies in memory between tokens, not in registers
+	TensorOps   bool // the kernels that TensorKernels lists: launched from TensorSource, which rounds x and the weights to bf16
 }
 
 // Tuned is a kernel with its launch changed; kernels that a field does not concern stay as they are.
@@ -56,14 +57,31 @@ func (t Tuning) rowGroups(sets, lanes, busy int) int {
 	return groups
 }
 
-const mostTileRows = 64
+// Heights of a tile: powers of two between.
+const (
+	leastTileRows       = 8
+	leastTensorTileRows = 32
+	mostTileRows        = 64
+)
 
 // tileRows is the height of a tile for m rows.
 func (t Tuning) tileRows(m int) int {
-	if t.TallTiles {
+	switch {
+	case t.TallTiles:
 		return mostTileRows
+	case t.TensorOps:
+		return min(power(m, leastTensorTileRows), mostTileRows)
 	}
-	return min(power(m, 8), mostTileRows)
+	return min(power(m, leastTileRows), mostTileRows)
+}
+
+// tileBytes is the threadgroup memory of a tile: a step of x and of the weights, two of them in bf16 for tensor operations, or the finished tile,
+// which takes their place.
+func (t Tuning) tileBytes(rows int) int {
+	if t.TensorOps {
+		return max(2*2*(rows+tileCols)*tileDepth, 4*rows*tileCols)
+	}
+	return 4 * max((rows+tileCols)*(tileDepth+tilePad), rows*(tileCols+tilePad))
 }
 
 // sharedHeads is how many query heads one threadgroup of attn_decode takes: all of a KV head, so that they share each row, but fewer while

@@ -99,6 +99,8 @@ func TestPlantedWrongTypesAreFound(t *testing.T) {
 var newer = map[string]string{
 	"LanguageVersion3_2": "https://developer.apple.com/documentation/metal/mtllanguageversion/version3_2",
 	"LanguageVersion4_0": "https://developer.apple.com/documentation/metal/mtllanguageversion/version4_0",
+	"GPUFamilyApple10":   "https://developer.apple.com/documentation/metal/mtlgpufamily/apple10",
+	"GPUFamilyMetal4":    "https://developer.apple.com/documentation/metal/mtlgpufamily/metal4",
 	"MathModeSafe":       "https://developer.apple.com/documentation/metal/mtlmathmode/safe",
 }
 

@@ -74,10 +74,12 @@ const (
 type GPUFamily uint64
 
 const (
-	GPUFamilyApple7 GPUFamily = 1007 // M1
-	GPUFamilyApple8 GPUFamily = 1008 // M2
-	GPUFamilyApple9 GPUFamily = 1009 // M3, M4
-	GPUFamilyMetal3 GPUFamily = 5001
+	GPUFamilyApple7  GPUFamily = 1007 // M1
+	GPUFamilyApple8  GPUFamily = 1008 // M2
+	GPUFamilyApple9  GPUFamily = 1009 // M3, M4
+	GPUFamilyApple10 GPUFamily = 1010 // M5: newer than the headers at hand, from the page above
+	GPUFamilyMetal3  GPUFamily = 5001
+	GPUFamilyMetal4  GPUFamily = 5002 // macOS 26: likewise
 )
 
 // CounterSamplingPointAtStageBoundary is the one place where Apple's own chips take timestamps: the ends of an encoder.

@@ -1,0 +1,273 @@
+package gpu
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"pond/metal"
+	"pond/metal/kernels"
+	"pond/metal/mtl"
+)
+
+// Products of many rows have two texts: simdgroup matrices, which every GPU runs, and the tensor operations of Metal 4, for GPUs with units
+// for them. Nobody has seen every system's compiler, so the second is used only after it has compiled here and given the first one's
+// results for small products on this GPU. If it does not, the device says why and works with the first.
+
+// tensors is what became of the second text.
+type tensors struct {
+	library mtl.Library // nil where it was not tried or does not compile
+	used    bool
+	why     string // it is not used; empty where nobody would expect it: no units, or switched off
+}
+
+// note is what a name says of it.
+func (t tensors) note() string {
+	switch {
+	case t.used:
+		return "with tensor operations"
+	case t.why != "":
+		return "without tensor operations: " + t.why
+	}
+	return ""
+}
+
+// TensorKernels lists the kernels that run by tensor operations; their products are rounded to bf16.
+func (d *Device) TensorKernels() []string {
+	if !d.tensors.used {
+		return nil
+	}
+	return kernels.TensorKernels()
+}
+
+// openTensors compiles and checks the text by tensor operations where it is wanted. It never fails: the other text is there.
+func (d *Device) openTensors() {
+	o := d.options
+	switch {
+	case o.Source != "" && o.TensorSource == "", !o.EmulatedTensorOps && !d.dev.SupportsFamily(mtl.GPUFamilyApple10):
+		return
+	case !d.dev.SupportsFamily(mtl.GPUFamilyMetal4):
+		d.tensors.why = "they need macOS 26"
+		return
+	case o.TensorOpsOff != nil && o.TensorOpsOff():
+		return
+	}
+	text := o.TensorSource
+	if text == "" {
+		text = kernels.TensorSource()
+	}
+	var err error
+	if d.tensors.library, err = d.compile(text, "pond tensor kernels", mtl.LanguageVersion4_0); err == nil {
+		err = d.checkTensors()
+	}
+	if err != nil {
+		d.tensors.why = firstError(err.Error())
+		return
+	}
+	d.useTensors(true)
+}
+
+// firstError is the line of a message that says most: a compiler's first error, without the pages behind it.
+func firstError(text string) string {
+	lines := strings.Split(text, "\n")
+	for _, l := range lines[1:] {
+		if strings.Contains(l, "error:") {
+			return lines[0] + " " + strings.TrimSpace(l)
+		}
+	}
+	return lines[0]
+}
+
+// useTensors switches between the two texts; for passes that are compiled from then on.
+func (d *Device) useTensors(yes bool) {
+	d.tensors.used = yes
+	tuning := d.options.Tuning
+	tuning.TensorOps = yes
+	for _, name := range kernels.TensorKernels() {
+		d.kernels[name] = kernels.Tuned(d.kernels[name], tuning)
+	}
+}
+
+// libraryOf is where a kernel is taken from.
+func (d *Device) libraryOf(kernel string) mtl.Library {
+	if d.tensors.used && slices.Contains(kernels.TensorKernels(), kernel) {
+		return d.tensors.library
+	}
+	return d.library
+}
+
+// checkTensors runs small products by both texts. Inputs, weights and sums are numbers that bf16 and float32 hold, so that both must give the
+// same but for the exponential between gate and up.
+func (d *Device) checkTensors() error {
+	first := d.made
+	defer func() { // what the check allocated
+		for n := first + 1; n <= d.made; n++ {
+			if b, ok := d.live[n]; ok {
+				delete(d.live, n)
+				d.drop(b)
+			}
+		}
+	}()
+	c := tensorCheck{device: d}
+	ds := c.dispatches()
+	if c.err != nil {
+		return c.err
+	}
+	defer d.useTensors(false)
+	var want [][]float32
+	for _, tensors := range []bool{false, true} {
+		d.useTensors(tensors)
+		for i, out := range c.outputs {
+			copy(out.F32(), c.before[i])
+		}
+		p, err := d.Compile(metal.Program{Label: "check of tensor operations", Levels: [][]metal.Dispatch{ds}})
+		if err == nil {
+			err = d.Run(p, metal.RunOptions{})
+		}
+		if err != nil {
+			return err
+		}
+		for i, out := range c.outputs {
+			if !tensors {
+				want = append(want, slices.Clone(out.F32()))
+			} else if err := agree(out.F32(), want[i]); err != nil {
+				return fmt.Errorf("%s: %w", ds[i].Label, err)
+			}
+		}
+	}
+	return nil
+}
+
+// agree compares within the rounding of an exponential.
+func agree(got, want []float32) error {
+	for i, w := range want {
+		if d := math.Abs(float64(got[i]) - float64(w)); !(d <= 1e-5*(1+math.Abs(float64(w)))) {
+			return fmt.Errorf("element %d: got %v, want %v", i, got[i], w)
+		}
+	}
+	return nil
+}
+
+// tensorCheck makes the dispatches of the check, in memory of the device.
+type tensorCheck struct {
+	device  *Device
+	outputs []metal.Buffer // of each dispatch
+	before  [][]float32    // what they hold at first
+	made    int            // matrices, no two of which are alike
+	err     error
+}
+
+// Sizes of the check: rows for two heights of tiles, columns that no tile likes, more than one step along K.
+const (
+	checkRows, checkFewRows   = 40, 9
+	checkWidth, checkInter    = 192, 64
+	checkExperts, checkChoose = 3, 2
+)
+
+func (c *tensorCheck) dispatches() []metal.Dispatch {
+	var out []metal.Dispatch
+	add := func(kernel string, params any, items int, result metal.Buffer, args ...metal.Buffer) {
+		ds := metal.Dispatch{Label: kernel, Kernel: kernel, Params: params, Items: items}
+		for _, b := range args {
+			if b == nil {
+				return // c.err says why
+			}
+			ds.Args = append(ds.Args, metal.Slice{Buffer: b, Len: int64(len(b.Bytes()))})
+		}
+		out = append(out, ds)
+		c.outputs, c.before = append(c.outputs, result), append(c.before, slices.Clone(result.F32()))
+	}
+	for _, rows := range []int{checkRows, checkFewRows} {
+		p := kernels.LinearParams{M: rows, K: checkWidth, Bits: 4, Rows: [kernels.MaxSegments]int{70, 3}}
+		x, y := c.numbers(rows*checkWidth), c.numbers(rows*p.N())
+		add("q4_gemm", p, p.N(), y, append([]metal.Buffer{x, y}, append(c.matrix(70, checkWidth), c.matrix(3, checkWidth)...)...)...)
+		p.Rows = [kernels.MaxSegments]int{66}
+		x, y = c.numbers(rows*checkWidth), c.numbers(rows*p.N())
+		add("q4_gemm_add", p, p.N(), y, append([]metal.Buffer{x, y}, c.matrix(66, checkWidth)...)...)
+	}
+	p := kernels.MoEParams{M: checkRows, D: checkWidth, E: checkExperts, T: checkChoose, I: checkInter, SI: checkInter}
+	order, offsets := c.routes(p)
+	h, act := c.numbers(p.M*p.D), c.numbers(p.M*p.T*p.I)
+	add("moe_gate_up_grouped", p, p.E*p.I, act, append([]metal.Buffer{h, order, offsets, act}, append(c.matrix(p.E*p.I, p.D), c.matrix(p.E*p.I, p.D)...)...)...)
+	act, y := c.numbers(p.M*p.T*p.I), c.numbers(p.M*p.T*p.D)
+	add("moe_down_grouped", p, p.E*p.D, y, append([]metal.Buffer{act, order, offsets, y}, c.matrix(p.E*p.D, p.I)...)...)
+	return out
+}
+
+// memory is a buffer of n words; nil after an error.
+func (c *tensorCheck) memory(n int) metal.Buffer {
+	if c.err != nil {
+		return nil
+	}
+	b, err := c.device.NewBuffer("check", 4*int64(n))
+	if err != nil {
+		c.err = err
+		return nil
+	}
+	return b
+}
+
+// numbers are n eighths between -2 and 2.
+func (c *tensorCheck) numbers(n int) metal.Buffer {
+	b := c.memory(n)
+	if b != nil {
+		for i := range b.F32() {
+			b.F32()[i] = float32((i*7+i/31)%33-16) / 8
+		}
+	}
+	return b
+}
+
+// matrix is n rows of k 4-bit weights: thirty-seconds to eighths, times -8 to 7.
+func (c *tensorCheck) matrix(n, k int) []metal.Buffer {
+	codes, scales, biases := make([]byte, n*k/2), make([]byte, n*k/kernels.Group*2), make([]byte, n*k/kernels.Group*2)
+	c.made++
+	for i := range codes {
+		codes[i] = byte(i*89 + i>>7*13 + c.made*57)
+	}
+	for i := range len(scales) / 2 {
+		scale := float32(1) / float32(int(8)<<(i%3))
+		put := func(to []byte, x float32) {
+			bits := math.Float32bits(x) >> 16 // exact: these numbers have few bits
+			to[2*i], to[2*i+1] = byte(bits), byte(bits>>8)
+		}
+		put(scales, scale)
+		put(biases, -8*scale)
+	}
+	var out []metal.Buffer
+	for _, data := range [][]byte{codes, scales, biases} {
+		var b metal.Buffer
+		if c.err == nil {
+			b, c.err = c.device.PlaceWeights("check", data)
+		}
+		if c.err != nil {
+			return make([]metal.Buffer, kernels.SegmentArgs)
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// routes gives the last expert the fewest rows, so that tiles have several heights.
+func (c *tensorCheck) routes(p kernels.MoEParams) (order, offsets metal.Buffer) {
+	order, offsets = c.memory(p.M*p.T), c.memory(p.E+1)
+	if order == nil || offsets == nil {
+		return nil, nil
+	}
+	byExpert := make([][]uint32, p.E)
+	for m := range p.M {
+		a, b := 0, 1
+		if m%5 == 0 {
+			b = 2
+		}
+		byExpert[a] = append(byExpert[a], uint32(m*p.T))
+		byExpert[b] = append(byExpert[b], uint32(m*p.T+1))
+	}
+	n := 0
+	for e, pairs := range byExpert {
+		n += copy(order.U32()[n:], pairs)
+		offsets.U32()[e+1] = uint32(n)
+	}
+	return order, offsets
+}

@@ -1,0 +1,113 @@
+package kernels
+
+// The products by tensor operations, on the stand-in, which models the part of Metal 4 that they use.
+
+import (
+	"errors"
+	"math"
+	"os"
+	"slices"
+	"testing"
+
+	"pond/metal/standin"
+)
+
+// openTensorMachine compiles TensorSource as Metal 4.0.
+func openTensorMachine(t testing.TB, checked bool) machine {
+	t.Helper()
+	k, err := standin.Compile(TensorSource(), standin.CompileOptions{Checked: checked, Language: 400})
+	if errors.Is(err, standin.ErrNoCompiler) || errors.Is(err, standin.ErrUnsupported) {
+		t.Skipf("kernels cannot be compiled here: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return machine{k}
+}
+
+// tensorCases are calls of the kernels that tensor operations take over, around every edge of their tiles. x and the rebuilt weights are numbers
+// that bf16 holds, so that the rounding changes nothing and what is left is the order of sums.
+func tensorCases() []metalCase {
+	m := newMaker(15)
+	all := []metalCase{m.linear(Q4Gemm(), 1, 64, 4, 5), m.linear(Q4Gemm(), 31, 192, 4, 65, 3), m.linear(Q4Gemm(), 32, 64, 4, 64), m.linear(Q4Gemm(), 33, 128, 4, 1, 64, 2, 3),
+		m.linear(Q4GemmAdd(), 8, 64, 4, 70), m.linear(Q4GemmAdd(), 64, 128, 4, 63), m.linear(Q4GemmAdd(), 65, 128, 4, 66)}
+	most := 128
+	if os.Getenv("POND_METAL_CHECK") != "" {
+		most = 4096
+	}
+	for _, c := range moeCases(m) {
+		if p := c.params.(MoEParams); p.D <= most {
+			all = append(all, c)
+		}
+	}
+	var out []metalCase
+	for _, c := range all {
+		if slices.Contains(TensorKernels(), c.kernel.Name) {
+			c.kernel = Tuned(c.kernel, Tuning{TensorOps: true})
+			out = append(out, c.forBF16())
+		}
+	}
+	return out
+}
+
+// forBF16 is the case with x and weights that bf16 holds: scales become powers of two, biases whole multiples of them.
+func (c metalCase) forBF16() metalCase {
+	c.args = slices.Clone(c.args)
+	x := slices.Clone(c.args[0].F32)
+	for i, v := range x {
+		var half [2]byte
+		putBF16(half[:], 0, v)
+		x[i] = bf16(half[:], 0)
+	}
+	c.args[0].F32 = x
+	for at := len(c.kernel.Buffers); at < len(c.args); at += SegmentArgs {
+		scales, biases := slices.Clone(c.args[at+1].Raw), slices.Clone(c.args[at+2].Raw)
+		for i := range len(scales) / 2 {
+			_, exponent := math.Frexp(float64(bf16(scales, i)))
+			scale := math.Ldexp(1, exponent)
+			putBF16(scales, i, float32(scale))
+			putBF16(biases, i, float32(scale*math.Round(max(-8, min(8, float64(bf16(biases, i))/scale)))))
+		}
+		c.args[at+1].Raw, c.args[at+2].Raw = scales, biases
+	}
+	return c
+}
+
+// TestTensorOpsAgreeWithReference: within the case's tolerance, nothing left unwritten, and to the last bit the same in any order.
+func TestTensorOpsAgreeWithReference(t *testing.T) {
+	m := openTensorMachine(t, false)
+	seen := map[string]int{}
+	for _, c := range tensorCases() {
+		seen[c.kernel.Name]++
+		got := m.run(t, c, standin.KernelOptions{Poison: true})
+		c.compare(t, "", got, c.reference(t))
+		if err := equalBits(got, m.run(t, c, standin.KernelOptions{Order: standin.Shuffled, Seed: 7, Poison: true})); err != nil {
+			t.Errorf("%v: another order changes the result: %v", c, err)
+		}
+	}
+	for _, k := range TensorKernels() {
+		if seen[k] < 3 {
+			t.Errorf("%s: got %d cases, want at least 3", k, seen[k])
+		}
+	}
+}
+
+// TestTensorOpsAreClean: no race, no access out of bounds, no unwritten memory read.
+func TestTensorOpsAreClean(t *testing.T) {
+	m := openTensorMachine(t, true)
+	for _, c := range tensorCases() {
+		m.run(t, c, standin.KernelOptions{Check: true})
+	}
+}
+
+// TestTensorTilesOfAnyHeightGiveTheSameBits: as with simdgroup matrices, a row does not depend on the tile that it lies in.
+func TestTensorTilesOfAnyHeightGiveTheSameBits(t *testing.T) {
+	m := openTensorMachine(t, false)
+	for _, c := range tensorCases() {
+		tall := c
+		tall.kernel = Tuned(c.kernel, Tuning{TensorOps: true, TallTiles: true})
+		if err := equalBits(m.run(t, c, standin.KernelOptions{}), m.run(t, tall, standin.KernelOptions{})); err != nil {
+			t.Errorf("%v: %v", c, err)
+		}
+	}
+}
