@@ -57,6 +57,9 @@ func conversationBytes(o qwen36.Options, s qwen36.Shape, context int) (n int64) 
 		} else {
 			n += sessions * (1 + snapshotsEach) * b.LenBytes
 		}
+		if b.Apart {
+			n += sessions * b.LenBytes
+		}
 	}
 	return n
 }
@@ -92,6 +95,9 @@ func shapeNeed(s qwen36.Shape, placement memgate.Placement, o Options) (memgate.
 			n.KVBytesPerToken += uint64(b.RowBytes)
 		} else {
 			n.SequenceState += uint64(b.LenBytes)
+		}
+		if b.Apart {
+			n.SequenceAhead += uint64(b.LenBytes)
 		}
 	}
 	if n.Weights >= largeWeights {

@@ -123,7 +123,7 @@ func TestTheCeilingIsWhatTheGateCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := int64(n.SequenceState)*int64(n.Sequences*(1+n.Snapshots)) + int64(n.KVBytesPerToken)*int64(n.Sequences)*600
+		want := int64(n.SequenceState)*int64(n.Sequences*(1+n.Snapshots)) + int64(n.SequenceAhead)*int64(n.Sequences) + int64(n.KVBytesPerToken)*int64(n.Sequences)*600
 		if got := conversationBytes(PlanOptions(x, nil), m.Shape, 600); got != want {
 			t.Errorf("%s: got %d bytes, want %d", x, got, want)
 		}

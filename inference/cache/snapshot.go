@@ -42,7 +42,13 @@ func (s *State) SnapshotBytes() int64 {
 	if s.base != nil {
 		from = s.base.To
 	}
-	return s.LenBytes(s.pos - from)
+	n := s.LenBytes(s.pos - from)
+	for _, sp := range s.specs {
+		if sp.Apart {
+			n -= sp.LenBytes
+		}
+	}
+	return n
 }
 
 // Snapshot copies the state at its position: the states, and the rows since the last snapshot.

@@ -23,6 +23,9 @@ type Spec struct {
 	Name     string
 	LenBytes int64 // at most: with all rows
 	RowBytes int64 // bytes that each position adds (KV rows); zero for a buffer that every step rewrites
+	// Next is where a step writes what comes after: the same memory, or with Apart its own, so that a step can be undone by forgetting it.
+	Next  string
+	Apart bool
 }
 
 // State is the memory of one sequence. Its rows grow on demand.
@@ -54,17 +57,48 @@ func NewState(dev metal.Device, specs []Spec) (*State, error) {
 			return nil, err
 		}
 		s.buffers[sp.Name] = b
+		if sp.Apart {
+			if b, err = dev.NewBuffer(sp.Next, sp.LenBytes); err != nil {
+				return nil, err
+			}
+		}
+		if sp.Next != "" {
+			s.buffers[sp.Next] = b
+		}
 	}
 	return s, nil
 }
 
-// Buffers are all buffers, in the order of the specs; nil where one has no rows yet. A buffer of rows is replaced by Grow.
+// Buffers are all buffers, in the order of Names; nil where one has no rows yet. A buffer of rows is replaced by Grow.
 func (s *State) Buffers() []metal.Buffer {
-	out := make([]metal.Buffer, len(s.specs))
-	for i, sp := range s.specs {
-		out[i] = s.buffers[sp.Name]
+	var out []metal.Buffer
+	for _, name := range Names(s.specs) {
+		out = append(out, s.buffers[name])
 	}
 	return out
+}
+
+// Names are the names of all buffers, in the order of the specs, those that a step writes anew last.
+func Names(specs []Spec) (out []string) {
+	for _, sp := range specs {
+		out = append(out, sp.Name)
+	}
+	for _, sp := range specs {
+		if sp.Next != "" {
+			out = append(out, sp.Next)
+		}
+	}
+	return out
+}
+
+// Step goes on to what a run wrote as next, and the position by one.
+func (s *State) Step() {
+	for _, sp := range s.specs {
+		if sp.Next != "" {
+			s.buffers[sp.Name], s.buffers[sp.Next] = s.buffers[sp.Next], s.buffers[sp.Name]
+		}
+	}
+	s.pos++
 }
 
 // Buffer returns a buffer by name, nil when there is none. A buffer of rows is replaced by Grow.
@@ -85,6 +119,9 @@ func (s *State) LenBytes(rows int) (n int64) {
 		if sp.RowBytes > 0 {
 			n += sp.RowBytes * int64(rows)
 		} else {
+			n += sp.LenBytes
+		}
+		if sp.Apart {
 			n += sp.LenBytes
 		}
 	}

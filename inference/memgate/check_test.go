@@ -214,6 +214,10 @@ func TestBudgetFacts(t *testing.T) {
 	if got := fmt.Sprintf("%.2f", float64(n.Bytes(32_768))/1e9); got != "20.84" {
 		t.Errorf("got %s GB, want 20.84", got)
 	}
+	n.SequenceAhead = 62_914_560 // gdn states beside those that a token ahead of its time has written
+	if got := fmt.Sprintf("%.2f", float64(n.Bytes(32_768))/1e9); got != "20.91" {
+		t.Errorf("got %s GB with room for a token ahead, want 20.91", got)
+	}
 }
 
 // FuzzCheck: no reading makes the gate panic, or allow what cannot fit by plain arithmetic in unbounded integers.
@@ -229,7 +233,7 @@ func FuzzCheck(f *testing.F) {
 			GPURaised: amount(9, gpu/2), Users: []User{{"a", free}, {"b", wired}},
 		}
 		n := metal()
-		n.Placement, n.Tokens, n.Weights = Placement(placement%3), tokens, uint64(weights)
+		n.Placement, n.Tokens, n.Weights, n.SequenceAhead = Placement(placement%3), tokens, uint64(weights), free%(1<<40)
 		got := Check(r, n)
 		if got.Sentence() == "" || got.OverrideSentence() == "" || len(got.Arithmetic()) == 0 {
 			t.Error("a result without words")
@@ -286,6 +290,8 @@ func plainBytes(n Need, tokens int) *big.Int {
 	sum.Add(sum, plain(n.Workspace)).Add(sum, plain(n.Program))
 	each := plain(n.SequenceState)
 	sum.Add(sum, each.Mul(each, big.NewInt(int64(n.Sequences*(1+n.Snapshots)))))
+	ahead := plain(n.SequenceAhead)
+	sum.Add(sum, ahead.Mul(ahead, big.NewInt(int64(n.Sequences))))
 	kv := plain(n.KVBytesPerToken)
 	return sum.Add(sum, kv.Mul(kv, big.NewInt(int64(n.Sequences))).Mul(kv, big.NewInt(int64(tokens))))
 }

@@ -106,6 +106,7 @@ type Need struct {
 	SequenceState   uint64 // of one sequence, whatever its length: gdn states and conv windows
 	Sequences       int    // conversations kept at once
 	Snapshots       int    // copies of SequenceState kept for each
+	SequenceAhead   uint64 // of one sequence, for a token that is taken in ahead of its time; in no snapshot
 	KVBytesPerToken uint64 // of one sequence
 	Workspace       uint64 // scratch of prefill and decode, allocated once
 	Program         uint64 // everything else of the process
@@ -118,8 +119,13 @@ type Need struct {
 
 // fixed is what the model takes before the first token.
 func (n Need) fixed() uint64 {
-	states := mul(n.SequenceState, mul(count(n.Sequences), add(count(n.Snapshots), 1)))
-	return add(add(n.Weights, states), add(n.Workspace, n.Program))
+	return add(add(n.Weights, n.states()), add(n.Workspace, n.Program))
+}
+
+// states are those of all sequences and their snapshots.
+func (n Need) states() uint64 {
+	kept := mul(n.SequenceState, mul(count(n.Sequences), add(count(n.Snapshots), 1)))
+	return add(kept, mul(n.SequenceAhead, count(n.Sequences)))
 }
 
 // perToken is what each token of context takes, in all sequences.

@@ -131,7 +131,7 @@ func (r Result) Arithmetic() []Line {
 		}
 	}
 	row("weights, "+n.Placement.String(), n.Weights)
-	row(fmt.Sprintf("state of %d conversations, and %d snapshots of each", n.Sequences, n.Snapshots), mul(n.SequenceState, mul(count(n.Sequences), add(count(n.Snapshots), 1))))
+	row(fmt.Sprintf("state of %d conversations, and %d snapshots of each", n.Sequences, n.Snapshots), n.states())
 	row(fmt.Sprintf("keys and values of %d × %s", n.Sequences, Tokens(tokens)), mul(n.perToken(), count(tokens)))
 	row("workspace", n.Workspace)
 	row("the program itself", n.Program)

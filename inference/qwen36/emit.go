@@ -17,7 +17,7 @@ const (
 	BufChoice = "choice" // output, U32 [1]: the greedy token
 )
 
-// StateName names a state buffer of a layer: kind is "state", "window", "keys" or "values".
+// StateName names a state buffer of a layer: kind is "state", "next", "window", "keys" or "values".
 func StateName(kind string, layer int) string { return fmt.Sprintf("%s.%d", kind, layer) }
 
 // StateBuffers lists what one sequence of up to context tokens carries, in layer order. The window is a ring of ConvTaps rows.
@@ -32,7 +32,7 @@ func (o Options) StateBuffers(s Shape, context int) []cache.Spec {
 			continue
 		}
 		out = append(out,
-			cache.Spec{Name: StateName("state", i), LenBytes: int64(s.ValueWidth()*s.KeyDim) * plan.F32.Bytes()},
+			cache.Spec{Name: StateName("state", i), LenBytes: int64(s.ValueWidth()*s.KeyDim) * plan.F32.Bytes(), Next: StateName("next", i), Apart: o.GPU},
 			cache.Spec{Name: StateName("window", i), LenBytes: int64(kernels.ConvTaps*s.ConvDim()) * plan.F32.Bytes()})
 	}
 	return out
@@ -53,6 +53,9 @@ func (o Options) newEmitter(name string, s Shape, tokens, context int) *emitter 
 	e := &emitter{Builder: plan.New(name), Options: o, s: s, tokens: tokens, context: context, states: map[string]cache.Spec{}}
 	for _, b := range o.StateBuffers(s, context) {
 		e.states[b.Name] = b
+		if b.Next != "" {
+			e.states[b.Next] = cache.Spec{Name: b.Next, LenBytes: b.LenBytes}
+		}
 	}
 	return e
 }

@@ -51,7 +51,7 @@ func (e *emitter) gdnDecode(layer int, name string) {
 		return
 	}
 	e.dispatch(name+".step", kernels.GDNStep(), b.params, b.params.StateItems(),
-		ranges(b.in, b.conv, b.aLog, b.dt, e.step(), b.window, b.state, b.y))
+		ranges(b.in, b.conv, b.aLog, b.dt, e.step(), b.window, b.state, e.state("next", layer), b.y))
 	if e.Ablate.Off(ablate.FusedResidual) {
 		e.gdnOutput(b, name)
 		return

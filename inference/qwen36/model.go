@@ -23,16 +23,21 @@ type Model struct {
 	weights map[string]metal.Buffer
 	scratch map[string]metal.Buffer // shared by all passes: nothing in it lives between runs
 	slots   map[string]int          // of each state buffer, by name
+	next    map[string]bool         // state buffers that a step writes anew
 	decode  map[int]bound           // by attention blocks
 	prefill map[chunk]bound         // by size; only sizes that come again are kept
 }
 
 // NewModel places the weights. LoadWeights has checked names, types and shapes before.
 func (o Options) NewModel(dev metal.Device, c *checkpoint.Checkpoint, s Shape, context int) (*Model, error) {
-	m := &Model{Shape: s, Context: context, options: o, dev: dev, weights: map[string]metal.Buffer{}, scratch: map[string]metal.Buffer{}, slots: map[string]int{},
+	m := &Model{Shape: s, Context: context, options: o, dev: dev, weights: map[string]metal.Buffer{}, scratch: map[string]metal.Buffer{}, slots: map[string]int{}, next: map[string]bool{},
 		decode: map[int]bound{}, prefill: map[chunk]bound{}}
-	for i, b := range o.StateBuffers(s, context) {
-		m.slots[b.Name] = i
+	specs := o.StateBuffers(s, context)
+	for i, name := range cache.Names(specs) {
+		m.slots[name] = i
+	}
+	for _, b := range specs {
+		m.next[b.Next] = true
 	}
 	p, err := o.Decode(s, context, 1)
 	if err != nil {
@@ -92,6 +97,7 @@ type bound struct {
 	tokens, step   metal.Buffer
 	rope           metal.Buffer // nil when the plan has no attention
 	logits, greedy metal.Buffer
+	next           bool // the state behind the run is in the buffers for it, not in place
 }
 
 // NewSequence allocates the state of a sequence. Its rows grow as it does, to Context tokens at most.
@@ -150,7 +156,8 @@ func (m *Model) bind(p *plan.Plan, err error) (bound, error) {
 		}
 		return nil
 	}
-	return bound{pass: pass, tokens: named(BufTokens), step: named(BufStep), rope: named(BufRope), logits: named(BufLogits), greedy: named(BufChoice)}, nil
+	next := slices.ContainsFunc(p.Buffers, func(b plan.Buffer) bool { return m.next[b.Name] })
+	return bound{pass: pass, next: next, tokens: named(BufTokens), step: named(BufStep), rope: named(BufRope), logits: named(BufLogits), greedy: named(BufChoice)}, nil
 }
 
 // decodePass returns the pass whose attention covers keys keys. Its size is the next power of two of blocks, so that a long answer
@@ -273,7 +280,11 @@ func (q *Sequence) run(b bound, ids []int32) error {
 	if err := q.m.dev.Run(b.pass, o); err != nil {
 		return err
 	}
-	q.Advance(len(ids))
+	if b.next {
+		q.Step()
+	} else {
+		q.Advance(len(ids))
+	}
 	return nil
 }
 

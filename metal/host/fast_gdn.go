@@ -76,12 +76,9 @@ func (f fast) gdnStep(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 		}
 		v0 := it.HV*p.DV + it.V0
 		fill(2*p.HK*p.DK+v0, kernels.StateBlock, true)
-		state := a[6].F32[v0*p.DK : (v0+kernels.StateBlock)*p.DK]
-		if pos == 0 {
-			clear(state)
-		}
+		state := p.Next(a[6].F32, a[7].F32, v0, pos)
 		f.gate(p, gates, in, a[2:4], it.HV, q, k)
-		f.Delta(simd.DeltaRows{State: state, Width: p.DK, Q: q, K: k, V: cv[2*p.HK*p.DK+v0:], Y: a[7].F32[v0:], Gates: gates, Rows: kernels.StateBlock, Tokens: 1})
+		f.Delta(simd.DeltaRows{State: state, Width: p.DK, Q: q, K: k, V: cv[2*p.HK*p.DK+v0:], Y: a[8].F32[v0:], Gates: gates, Rows: kernels.StateBlock, Tokens: 1})
 	}
 }
 

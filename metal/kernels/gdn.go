@@ -62,6 +62,18 @@ func (p GDNParams) step(state, q, k, v, y []float32, beta, decay float32) {
 	}
 }
 
+// Next is the block from value dim v0 on of the next state, with what state has there, or zeros at position 0.
+func (p GDNParams) Next(state, next []float32, v0, pos int) []float32 {
+	lo, hi := v0*p.DK, (v0+StateBlock)*p.DK
+	switch {
+	case pos == 0:
+		clear(next[lo:hi])
+	case &state[0] != &next[0]:
+		copy(next[lo:hi], state[lo:hi])
+	}
+	return next[lo:hi]
+}
+
 // qk normalises the query and the key of a head: q ← l2(q)/√DK, k ← l2(k).
 func (p GDNParams) qk(q, k, conv []float32, hk int) {
 	l2Into(q, conv[hk*p.DK:(hk+1)*p.DK], float32(1/math.Sqrt(float64(p.DK))), p.Eps)
@@ -94,13 +106,13 @@ func (p GDNParams) older(in, window []float32, ch, m, pos int) (u [ConvTaps - 1]
 	return u
 }
 
-// GDNStep is one decode step of all heads: convolution, gates and delta rule, fused; the state is read and written once. Its
-// output is the raw y; the gated norm is the prologue of the output projection, since a norm needs all blocks of a head. One item
+// GDNStep is one decode step of all heads: convolution, gates and delta rule, fused; the state is read and written once, to next, which
+// may be the same memory or another, so that the step can be undone. Its output is the raw y; the gated norm is the prologue of the output projection, since a norm needs all blocks of a head. One item
 // is StateBlock rows of one value head. At position 0 the state and window count as zero, whatever they hold.
 func GDNStep() Kernel {
 	return Kernel{Name: "gdn_step", Grid: gdnStateGrid, Constants: gdnConstants, Check: gdnCheck,
 		Buffers: []Buffer{{"in", F32, Read, "[Stride]"}, {"conv", BF16, Read, "[C, 4]"}, {"a_log", BF16, Read, "[HV]"}, {"dt_bias", BF16, Read, "[HV]"},
-			{"step", U32, Read, "[1] position"}, {"window", F32, ReadWrite, "[4, C] ring"}, {"state", F32, ReadWrite, "[HV, DV, DK]"}, {"y", F32, Write, "[HV, DV]"}},
+			{"step", U32, Read, "[1] position"}, {"window", F32, ReadWrite, "[4, C] ring"}, {"state", F32, Read, "[HV, DV, DK]"}, {"next", F32, Write, "[HV, DV, DK]"}, {"y", F32, Write, "[HV, DV]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(GDNParams)
 			in, window, pos := a[0].F32, a[5].F32, int(a[4].U32[0])
@@ -127,12 +139,9 @@ func GDNStep() Kernel {
 				}
 				v0 := it.HV*p.DV + it.V0
 				fill(2*p.HK*p.DK+v0, StateBlock, true)
-				state := a[6].F32[v0*p.DK : (v0+StateBlock)*p.DK]
-				if pos == 0 {
-					clear(state)
-				}
+				state := p.Next(a[6].F32, a[7].F32, v0, pos)
 				beta, decay := p.Gates(in, a[2].Raw, a[3].Raw, it.HV)
-				p.step(state, q, k, cv[2*p.HK*p.DK+v0:][:StateBlock], a[7].F32[v0:v0+StateBlock], beta, decay)
+				p.step(state, q, k, cv[2*p.HK*p.DK+v0:][:StateBlock], a[8].F32[v0:v0+StateBlock], beta, decay)
 			}
 		}}
 }

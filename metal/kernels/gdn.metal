@@ -105,13 +105,14 @@ static inline void store_state(thread const StateRows& state, device float* s, u
     }
 }
 
-// gdn_step: one token of all heads: convolution, gates, delta rule; the state [HV, DV, DK] is read and written once, through registers.
-// y [HV, DV] is the raw output. Threadgroup: 32 rows of one value head, four simdgroups of eight rows each; the convolution of
+// gdn_step: one token of all heads: convolution, gates, delta rule; the state [HV, DV, DK] is read and written once, through registers,
+// to next, which may be the same memory. y [HV, DV] is the raw output. Threadgroup: 32 rows of one value head, four simdgroups of eight rows each; the convolution of
 // the key head's 2*DK channels is made by all threads and shared through threadgroup memory. At position 0 state and window
 // count as zero. Every channel's input is put into the ring by one threadgroup, in the row that nobody reads in this step.
 [[kernel, max_total_threads_per_threadgroup(128)]] void gdn_step(device const float* in [[buffer(0)]], device const bfloat* conv [[buffer(1)]], device const bfloat* a_log [[buffer(2)]],
                      device const bfloat* dt_bias [[buffer(3)]], device const uint* step [[buffer(4)]], device float* window [[buffer(5)]],
-                     device float* state [[buffer(6)]], device float* y [[buffer(7)]], constant GDNParams& p [[buffer(8)]], THREAD_1D) {
+                     device const float* state [[buffer(6)]], device float* next [[buffer(7)]], device float* y [[buffer(8)]], constant GDNParams& p [[buffer(9)]],
+                     THREAD_1D) {
     threadgroup float qk[2 * 256];
     const uint dk = p.DK, keys = p.HK * dk, values = p.HV * p.DV, C = 2 * keys + values, pos = step[0];
     const HeadRows h = head_rows(p, tg, sg);
@@ -145,7 +146,7 @@ static inline void store_state(thread const StateRows& state, device float* s, u
     if (lane < 8) {
         y[row] = out;
     }
-    store_state(rows, state + ulong(h.v0) * dk, dk, lane);
+    store_state(rows, next + ulong(h.v0) * dk, dk, lane);
 }
 
 // gdn_scan: the delta rule over the M tokens of a chunk, in order, with gdn_step's arithmetic. c [M, C] is the convolved input; the gates

@@ -97,7 +97,7 @@ func gdnCases(m maker) []metalCase {
 			name := fmt.Sprintf("HK%d_HV%d_DK%d_DV%d_pos%d", p.HK, p.HV, p.DK, p.DV, pos)
 			out = append(out, metalCase{kernel: GDNStep(), name: name, params: p, items: p.StateItems(), tolerance: 1e-5,
 				args: []Arg{m.f32(p.Stride), m.bf16(p.C()*ConvTaps, 0, 0.5), m.bf16(p.HV, 0.5, 1), m.bf16(p.HV, 0, 1), word(pos), m.f32(ConvTaps * p.C()),
-					m.f32(p.ValueWidth() * p.DK), m.out(p.ValueWidth())}})
+					m.f32(p.ValueWidth() * p.DK), m.out(p.ValueWidth() * p.DK), m.out(p.ValueWidth())}})
 		}
 		p := m.gdn(shape, 1)
 		out = append(out, metalCase{kernel: Q4GemvGDNOut(), name: fmt.Sprintf("HV%d_DV%d", p.HV, p.DV), params: GDNOutParams{p, 13}, items: 13, tolerance: 1e-5,

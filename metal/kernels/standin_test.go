@@ -246,9 +246,9 @@ func TestChunksOfTheScan(t *testing.T) {
 				q := mk.gdn(shape, n)
 				part := Arg{F32: in.F32[pos*p.Stride:][:n*p.Stride]}
 				if n == 1 {
-					r := m.run(t, metalCase{kernel: GDNStep(), params: q, items: q.StateItems(), args: []Arg{part, conv, aLog, dt, word(pos), c.window, c.state, mk.out(q.ValueWidth())}},
-						standin.KernelOptions{})
-					c.window, c.state, c.y.F32 = r[5], r[6], append(c.y.F32, r[7].F32...)
+					r := m.run(t, metalCase{kernel: GDNStep(), params: q, items: q.StateItems(), args: []Arg{part, conv, aLog, dt, word(pos), c.window, c.state,
+						mk.out(q.ValueWidth() * q.DK), mk.out(q.ValueWidth())}}, standin.KernelOptions{})
+					c.window, c.state, c.y.F32 = r[5], r[7], append(c.y.F32, r[8].F32...)
 					pos++
 					continue
 				}

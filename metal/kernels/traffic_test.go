@@ -35,7 +35,7 @@ func decodeTraffic(m maker) []traffic {
 	g := m.gdn(GDNParams{HK: 16, HV: 32, DK: 128, DV: 128}, 1)
 	step := metalCase{kernel: GDNStep(), name: "real", params: g, items: g.StateItems(),
 		args: []Arg{m.f32(g.Stride), m.bf16(g.C()*ConvTaps, 0, 0.5), m.bf16(g.HV, 0.5, 1), m.bf16(g.HV, 0, 1), word(9), m.f32(ConvTaps * g.C()),
-			m.f32(g.ValueWidth() * g.DK), m.out(g.ValueWidth())}}
+			m.f32(g.ValueWidth() * g.DK), m.out(g.ValueWidth() * g.DK), m.out(g.ValueWidth())}}
 	gdnOut := metalCase{kernel: Q4GemvGDNOut(), name: "real", params: GDNOutParams{g, D}, items: D,
 		args: append([]Arg{m.f32(g.ValueWidth()), m.f32(g.Stride), m.bf16(g.DV, 1, 0.2), m.f32(D)}, m.matrix(D, g.ValueWidth(), 4)...)}
 	attn := m.decode(AttentionParams{H: 16, KV: 2, HD: 256, R: 64}, keys-1, keys/AttnBlock)
