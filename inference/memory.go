@@ -81,7 +81,7 @@ func shapeNeed(s qwen36.Shape, placement memgate.Placement, o Options) (memgate.
 	}
 	n := memgate.Need{
 		Placement: placement, Sequences: sessions, Snapshots: snapshotsEach,
-		// Passes share scratch by name; the sum of the two is never less than what they hold together.
+		// Passes share scratch; the sum of the two is never less than what they hold together.
 		Workspace: uint64(prefill.Summary().ScratchBytes + decode.Summary().ScratchBytes),
 		Program:   programBytes, MinTokens: minContext, MaxTokens: s.MaxContext, Tokens: o.ContextTokens,
 	}

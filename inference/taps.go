@@ -34,10 +34,10 @@ func (e *Engine) Taps(ctx context.Context, ids []int32, each func(Tap)) error {
 			for _, d := range ds {
 				for i, a := range d.Args {
 					p, err := signatures[d.Kernel].Param(i, len(d.Args))
-					if err != nil || p.Access&kernels.Write == 0 || p.DType != kernels.F32 || state[a.Buffer.Label()] || a.Len == 0 {
+					if err != nil || p.Access&kernels.Write == 0 || p.DType != kernels.F32 || state[a.Label()] || a.Len == 0 {
 						continue
 					}
-					each(Tap{Dispatch: d.Label, Kernel: d.Kernel, Param: p.Name, Stream: a.Buffer.Label() == streamLabel, Values: a.Buffer.F32()[a.Off/4 : (a.Off+a.Len)/4]})
+					each(Tap{Dispatch: d.Label, Kernel: d.Kernel, Param: p.Name, Stream: a.Label() == streamLabel, Values: a.Buffer.F32()[a.Off/4 : (a.Off+a.Len)/4]})
 				}
 			}
 		}

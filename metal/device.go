@@ -63,6 +63,15 @@ func (s Slot) U32() []uint32 { return nil }
 type Slice struct {
 	Buffer   Buffer
 	Off, Len int64
+	Name     string // of what lies there, where it is not the buffer's: scratch has one buffer for much
+}
+
+// Label is the name of what lies in the slice.
+func (s Slice) Label() string {
+	if s.Name != "" || s.Buffer == nil {
+		return s.Name
+	}
+	return s.Buffer.Label()
 }
 
 // In is the slice with its buffer, where it has a slot.

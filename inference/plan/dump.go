@@ -32,8 +32,9 @@ func (p *Plan) Summary() Summary {
 			}
 		}
 	}
+	s.ScratchBytes = p.ScratchBytes
 	for _, b := range p.Buffers {
-		if b.Class != Weight && b.Class != State {
+		if b.Class == Input || b.Class == Output {
 			s.ScratchBytes += b.LenBytes
 		}
 	}

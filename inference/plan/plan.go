@@ -2,7 +2,7 @@
 // and writes. Nobody writes a barrier: the levels between which an executor must wait are derived from those ranges.
 //
 // It knows nothing of devices, kernels or the model. Start with Builder.Build, which derives the levels and checks the plan;
-// dump.go prints it.
+// overlay.go places its scratch, dump.go prints it.
 package plan
 
 import "fmt"
@@ -73,6 +73,8 @@ type Arg struct {
 	// Touched is how many bytes one run is expected to move, when that is less than the range: a few experts of a stack, one row
 	// of the embedding. Zero means all of it.
 	Touched int64
+	// At is where a range of scratch begins in the plan's scratch memory. Build sets it, see overlay.go.
+	At int64
 }
 
 // Bytes is the traffic of the argument in one run.
@@ -113,6 +115,8 @@ type Plan struct {
 	Dispatches []Dispatch // ordered by level, then as added
 	Level      []int      // level of each dispatch, from 0
 	Levels     int
+	// ScratchBytes is the memory in which the ranges of scratch have their places: less than the buffers' sizes together.
+	ScratchBytes int64
 }
 
 // Builder collects buffers and dispatches.
@@ -166,7 +170,7 @@ func (b *Builder) fail(format string, a ...any) {
 	b.Fail(fmt.Errorf("plan %s: "+format, append([]any{b.name}, a...)...))
 }
 
-// Build checks the dispatches, derives their levels and orders them. Errors name the dispatch and the buffer.
+// Build checks the dispatches, derives their levels, orders them and places what is scratch. Errors name the dispatch and the buffer.
 func (b *Builder) Build() (*Plan, error) {
 	b.check()
 	if b.err != nil {
@@ -174,5 +178,6 @@ func (b *Builder) Build() (*Plan, error) {
 	}
 	p := &Plan{Name: b.name, Buffers: b.buffers}
 	p.order(b.dispatches)
+	p.place()
 	return p, nil
 }

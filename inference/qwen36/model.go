@@ -21,7 +21,8 @@ type Model struct {
 	options Options
 	dev     metal.Device
 	weights map[string]metal.Buffer
-	scratch map[string]metal.Buffer // shared by all passes: nothing in it lives between runs
+	edges   map[string]metal.Buffer // inputs and outputs, shared by all passes
+	scratch metal.Buffer            // shared by all passes: nothing in it lives between runs
 	slots   map[string]int          // of each state buffer, by name
 	next    map[string]bool         // state buffers that a step writes anew
 	decode  map[int]bound           // by attention blocks
@@ -30,7 +31,7 @@ type Model struct {
 
 // NewModel places the weights. LoadWeights has checked names, types and shapes before.
 func (o Options) NewModel(dev metal.Device, c *checkpoint.Checkpoint, s Shape, context int) (*Model, error) {
-	m := &Model{Shape: s, Context: context, options: o, dev: dev, weights: map[string]metal.Buffer{}, scratch: map[string]metal.Buffer{}, slots: map[string]int{}, next: map[string]bool{},
+	m := &Model{Shape: s, Context: context, options: o, dev: dev, weights: map[string]metal.Buffer{}, edges: map[string]metal.Buffer{}, slots: map[string]int{}, next: map[string]bool{},
 		decode: map[int]bound{}, prefill: map[chunk]bound{}}
 	specs := o.StateBuffers(s, context)
 	for i, name := range cache.Names(specs) {
@@ -114,6 +115,9 @@ func (m *Model) bind(p *plan.Plan, err error) (bound, error) {
 	if err != nil {
 		return bound{}, err
 	}
+	if err := m.growScratch(p.ScratchBytes); err != nil {
+		return bound{}, err
+	}
 	bufs := make([]metal.Buffer, len(p.Buffers))
 	for i, b := range p.Buffers {
 		switch b.Class {
@@ -121,14 +125,16 @@ func (m *Model) bind(p *plan.Plan, err error) (bound, error) {
 			bufs[i] = m.weights[b.Name]
 		case plan.State:
 			bufs[i] = metal.Slot{Index: m.slots[b.Name], Name: b.Name}
+		case plan.Scratch:
+			bufs[i] = m.scratch
 		default:
-			s := m.scratch[b.Name]
+			s := m.edges[b.Name]
 			if s == nil || int64(len(s.Bytes())) < b.LenBytes {
 				var err error
 				if s, err = m.dev.NewBuffer(b.Name, b.LenBytes); err != nil {
 					return bound{}, err
 				}
-				m.scratch[b.Name] = s
+				m.edges[b.Name] = s
 			}
 			bufs[i] = s
 		}
@@ -140,7 +146,11 @@ func (m *Model) bind(p *plan.Plan, err error) (bound, error) {
 	for i, d := range p.Dispatches {
 		md := metal.Dispatch{Label: d.Name, Kernel: d.Kernel, Params: d.Params, Items: d.Items, Work: d.Bytes()}
 		for _, a := range d.Args {
-			md.Args = append(md.Args, metal.Slice{Buffer: bufs[a.Range.Buffer], Off: a.Range.Off, Len: a.Range.Len})
+			at := metal.Slice{Buffer: bufs[a.Range.Buffer], Off: a.Range.Off, Len: a.Range.Len}
+			if b := p.Buffers[a.Range.Buffer]; b.Class == plan.Scratch {
+				at.Off, at.Name = a.At, b.Name
+			}
+			md.Args = append(md.Args, at)
 		}
 		prog.Levels[p.Level[i]] = append(prog.Levels[p.Level[i]], md)
 	}
@@ -158,6 +168,19 @@ func (m *Model) bind(p *plan.Plan, err error) (bound, error) {
 	}
 	next := slices.ContainsFunc(p.Buffers, func(b plan.Buffer) bool { return m.next[b.Name] })
 	return bound{pass: pass, next: next, tokens: named(BufTokens), step: named(BufStep), rope: named(BufRope), logits: named(BufLogits), greedy: named(BufChoice)}, nil
+}
+
+// growScratch makes the scratch memory at least so large. Passes are bound to it: those that exist are given up, so that there is never an
+// old one beside the new.
+func (m *Model) growScratch(lenBytes int64) (err error) {
+	if m.scratch != nil && int64(len(m.scratch.Bytes())) >= lenBytes {
+		return nil
+	}
+	clear(m.decode)
+	clear(m.prefill)
+	m.scratch = nil
+	m.scratch, err = m.dev.NewBuffer("scratch", lenBytes)
+	return err
 }
 
 // decodePass returns the pass whose attention covers keys keys. Its size is the next power of two of blocks, so that a long answer

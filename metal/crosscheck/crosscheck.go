@@ -254,8 +254,8 @@ func (d *Device) compare(x metal.Dispatch) {
 		}
 		got, want, most := d.mirrors[a.Buffer].F32(), a.Buffer.F32(), tolerance
 		if sig.DType == kernels.BF16 {
-			got, want, most = widened(d.mirrors[a.Buffer].Bytes()), widened(a.Buffer.Bytes()), toleranceBF16
-			lo, hi = a.Off/2, (a.Off+a.Len)/2
+			got, want, most = widened(d.mirrors[a.Buffer].Bytes()[a.Off:a.Off+a.Len]), widened(a.Buffer.Bytes()[a.Off:a.Off+a.Len]), toleranceBF16
+			lo, hi = 0, a.Len/2
 		}
 		worst, at := difference(got[lo:hi], want[lo:hi], most)
 		r.Worst = max(r.Worst, worst)
