@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -214,7 +213,7 @@ func (f *benchFlags) runEngines(ctx context.Context, s streams) error {
 	}
 	report.Rounds, report.Cooldown = f.rounds, f.cooldown.String()
 	rows, overrides, err := bench.Run(ctx, bench.Options{
-		Engines: engines, Contexts: contexts, Rounds: f.rounds, Intervals: f.intervals, Vocab: vocab.Vocab(), Cooldown: f.cooldown, Allow: f.allowed(), Dirty: dirty(),
+		Engines: engines, Contexts: contexts, Rounds: f.rounds, Intervals: f.intervals, Vocab: vocab.Vocab(), Cooldown: f.cooldown, Allow: f.allowed(), Dirty: ofNoCommit(app.BuiltFrom()),
 		Launch: func(ctx context.Context, a bench.Arm) (bench.Sample, error) {
 			return bench.Child(ctx, a, start[a.Engine])
 		},
@@ -296,7 +295,7 @@ func (f *benchFlags) runArm(ctx context.Context, s streams) error {
 // runHTTP measures servers.
 func (f *benchFlags) runHTTP(ctx context.Context, s streams) error {
 	o := bench.HTTPOptions{
-		Clients: f.clients, Requests: f.requests, Rounds: f.rounds, Prompt: f.words, MaxTokens: f.maxTokens, Chat: f.chat, Allow: f.allowed(), Dirty: dirty(),
+		Clients: f.clients, Requests: f.requests, Rounds: f.rounds, Prompt: f.words, MaxTokens: f.maxTokens, Chat: f.chat, Allow: f.allowed(), Dirty: ofNoCommit(app.BuiltFrom()),
 		Machine: serverMachine(f.http), Now: time.Now, Tell: func(line string) { fmt.Fprintln(s.err, line) }, Bias: map[string]int{},
 	}
 	for _, id := range f.keepAway {
@@ -343,11 +342,11 @@ func serverMachine(servers []string) func(context.Context) []bench.Objection {
 
 func (f *benchFlags) report(model string) bench.Report {
 	m := app.ThisMachine()
-	revision, changed := revisionOf()
+	source := app.BuiltFrom()
 	return bench.Report{
 		Format: bench.FormatVersion, Started: time.Now(), Model: model,
 		Machine: bench.Host{OS: m.OSVersion, Arch: m.Arch, Chip: m.CPU, Cores: m.Threads, MemoryBytes: m.Memory.Total.Bytes},
-		Build:   bench.Build{Line: app.Build(), Revision: revision, Dirty: changed || revision == ""},
+		Build:   bench.Build{Line: app.Build(), Revision: source.Commit, Dirty: ofNoCommit(source) != ""},
 		Command: "pond " + strings.Join(withoutKeys(os.Args[1:]), " "),
 	}
 }
@@ -403,31 +402,13 @@ func (f *benchFlags) finish(s streams, r bench.Report, failed error) error {
 	return nil
 }
 
-// dirty says in words why this build is of no commit; "" when it is of one.
-func dirty() string {
-	revision, changed := revisionOf()
+// ofNoCommit says in words why a build's figures belong to no commit; "" when they belong to one.
+func ofNoCommit(s app.Source) string {
 	switch {
-	case revision == "":
+	case s.Commit == "":
 		return "the build names no commit"
-	case changed:
-		return "the build is of sources changed since commit " + revision[:min(12, len(revision))]
+	case s.Changed:
+		return "the build is of sources changed since commit " + s.Commit
 	}
 	return ""
-}
-
-// revisionOf reads what Go's linker recorded.
-func revisionOf() (revision string, changed bool) {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "", false
-	}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			revision = s.Value
-		case "vcs.modified":
-			changed = s.Value == "true"
-		}
-	}
-	return revision, changed
 }

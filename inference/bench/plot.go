@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -26,7 +27,7 @@ func (r Report) Plots(base string) (files []string, err error) {
 		if len(d.lines) == 0 {
 			continue
 		}
-		p, err := figure(d.title, d.x, d.lines)
+		p, err := figure(d.title, d.x+"\n"+r.caption(), d.lines)
 		if err != nil {
 			return files, err
 		}
@@ -39,6 +40,26 @@ func (r Report) Plots(base string) (files []string, err error) {
 		}
 	}
 	return files, nil
+}
+
+// caption says under a figure what was measured on what, so that a picture that went its own way is no number without its machine.
+func (r Report) caption() string {
+	where := []string{r.Model, orUnknown(r.Machine.Chip), fmt.Sprintf("%d cores", r.Machine.Cores)}
+	if r.Machine.MemoryBytes > 0 {
+		where = append(where, fmt.Sprintf("%.0f GiB", float64(r.Machine.MemoryBytes)/(1<<30)))
+	}
+	build := "no commit"
+	if r.Build.Revision != "" {
+		build = "commit " + r.Build.Revision
+	}
+	if r.Build.Dirty {
+		build += ", changed since"
+	}
+	of := []string{orUnknown(r.Machine.OS), build, r.Started.UTC().Format("2006-01-02")}
+	if len(r.Refused) > 0 {
+		of = append(of, "REFUSED: worth nothing")
+	}
+	return strings.Join(where, ", ") + "\n" + strings.Join(of, ", ")
 }
 
 // line is one engine or server.
@@ -79,6 +100,7 @@ func figure(title, x string, lines []line) (*plot.Plot, error) {
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, "tokens a second"
 	p.Title.TextStyle.Font.Size = font.Length(13)
 	p.Title.Padding = vg.Points(6)
+	p.X.Label.Padding = vg.Points(3)
 	p.X.Scale = plot.LogScale{}
 	var marks plot.ConstantTicks
 	p.Add(plotter.NewGrid())

@@ -79,6 +79,12 @@ func TestPlots(t *testing.T) {
 			}
 		} else if s := string(data); !strings.Contains(s, "<svg") || !strings.Contains(s, "tokens a second") {
 			t.Errorf("%s: got no figure with its axis named", file)
+		} else {
+			for _, want := range []string{"qwen", "Apple M5 Max", "18 cores", "128 GiB", "macOS 26.1", "commit 0123", "2026-11-30"} {
+				if !strings.Contains(s, want) {
+					t.Errorf("%s: want %q in the caption", file, want)
+				}
+			}
 		}
 	}
 }

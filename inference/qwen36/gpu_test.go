@@ -132,6 +132,33 @@ func checkKernels(t *testing.T, kind tinymodel.Kind, o gputest.Options, shuffle 
 	}
 }
 
+// TestGPUManyRowsOfExperts: a chunk so long that the experts receive 32,772 rows, which is no multiple of a tile, goes on as short chunks on the
+// host do. What
+// users of another server saw: rows beyond 32,768 held what memory held before, other words in every run.
+func TestGPUManyRowsOfExperts(t *testing.T) {
+	needMetalCheck(t)
+	const tokens = 8193 // with four experts each
+	c, _, s := goldenModel(t, tinymodel.Tiny)
+	ids := sampleIDs(s.Vocab, tokens)
+	m, err := Options{GPU: true}.NewModel(gputest.Open(t, gputest.Options{Standin: standin.Options{Poison: true}}), c, s, tokens+8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(m *Model, chunk int) ([]float32, []int32) {
+		q := newSequence(t, m)
+		logits := slices.Clone(feed(t, q, ids, chunk))
+		return logits, greedy(t, q, logits, 4)
+	}
+	logits, answer := run(m, tokens)
+	want, wantAnswer := run(newModel(t, c, s, tokens+8, 2), 512)
+	if d := apart(logits, want); d > tapTolerance {
+		t.Errorf("got a difference of %.2g of the root mean square, want at most %g", d, tapTolerance)
+	}
+	if !slices.Equal(answer, wantAnswer) {
+		t.Errorf("got %v, want %v", answer, wantAnswer)
+	}
+}
+
 // written is what one level wrote, by dispatch and argument.
 type written [][]float32
 
