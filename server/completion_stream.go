@@ -1,6 +1,10 @@
 package server
 
 import (
+	"errors"
+
+	"github.com/labstack/echo/v4"
+
 	"pond/inference"
 	"pond/inference/chat"
 	"pond/server/openai"
@@ -66,6 +70,15 @@ func (w *completionStream) end(results []inference.Result) error {
 		}
 	}
 	return w.done()
+}
+
+// broken tells an error that came before the answer: as an event where the stream is open.
+func (s *Server) broken(c echo.Context, out *eventStream, err error) error {
+	if out != nil && !errors.Is(err, errClientGone) {
+		_, f := s.describe(c, err)
+		out.event(f.openai()) // a client that does not take it has left: the error is told to the log
+	}
+	return err
 }
 
 func (w *completionStream) fail(_ int, f failure) error { return w.event(f.openai()) }

@@ -39,9 +39,17 @@ func (s *Server) completion(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	echoes, err := s.echoes(c.Request().Context(), req) // before the answers, or it would wait for them
+	// Before the answers, or it would wait for them.
+	var echoes []echoed
+	var out *eventStream // nil: nothing was sent yet
+	if req.Stream && req.Echo {
+		noteIgnored(c, req.Ignored) // a header, and the stream may begin in here
+		echoes, out, err = s.echoesBefore(c, req)
+	} else {
+		echoes, err = s.echoes(c.Request().Context(), req)
+	}
 	if err != nil {
-		return endOf(c.Request().Context(), err)
+		return s.broken(c, out, endOf(c.Request().Context(), err))
 	}
 	head := s.newEnvelope("cmpl-")
 	w, err := s.begin(c.Request().Context(), requestID(c), head.id, len(req.Prompts)*req.Choices, func(ctx context.Context, w *work, choice int) (*inference.Answer, error) {
@@ -49,12 +57,14 @@ func (s *Server) completion(c echo.Context) error {
 		return s.engine.Complete(ctx, inference.CompletionRequest{Prompt: prompt.Text, Tokens: prompt.Tokens, Generation: nth(g, choice%req.Choices, w)})
 	})
 	if err != nil {
-		return err
+		return s.broken(c, out, err)
 	}
 	defer w.end()
-	noteIgnored(c, req.Ignored)
+	if out == nil {
+		noteIgnored(c, req.Ignored)
+	}
 	if req.Stream {
-		return s.stream(c, w, func(out *eventStream) encoder {
+		return s.streamInto(out, c, w, func(out *eventStream) encoder {
 			return &completionStream{completionAnswer: completionAnswer{head: head, logprobs: req.Logprobs, perPrompt: req.Choices, echoes: echoes},
 				eventStream: out, usage: req.IncludeUsage, pad: req.Obfuscate}
 		})

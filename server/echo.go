@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
 
 	"pond/inference"
 	"pond/server/openai"
@@ -56,6 +59,45 @@ func (s *Server) echoes(ctx context.Context, req *openai.CompletionRequest) ([]e
 		list[i].logprobs = lines
 	}
 	return list, nil
+}
+
+// echoesBefore is echoes for an answer that comes as a stream. When they take longer than a client may hear nothing, the stream is opened and heartbeats go out;
+// until then an error has a status of its own. out is nil while nothing was sent.
+func (s *Server) echoesBefore(c echo.Context, req *openai.CompletionRequest) (list []echoed, out *eventStream, err error) {
+	ctx, cancel := context.WithCancel(c.Request().Context())
+	defer cancel()
+	type outcome struct {
+		list []echoed
+		err  error
+	}
+	outcomes := make(chan outcome, 1)
+	go func() {
+		defer close(outcomes)
+		list, err := s.echoes(ctx, req)
+		outcomes <- outcome{list, err}
+	}()
+	patience := time.NewTimer(s.options.Heartbeat)
+	defer patience.Stop()
+	select {
+	case o := <-outcomes:
+		return o.list, nil, o.err
+	case <-patience.C:
+	}
+	next := func() (outcome, bool) {
+		o, ok := <-outcomes
+		return o, ok
+	}
+	if out, err = openStream(c, s.options.Heartbeat); err != nil {
+		cancel()
+		next()
+		return nil, out, err
+	}
+	working := func() string { return "log probabilities of the prompt" }
+	var end outcome
+	if err := pump(out, next, cancel, working, func(o outcome) error { end = o; return nil }); err != nil {
+		return nil, out, err
+	}
+	return end.list, out, end.err
 }
 
 // promptLogprob says how likely a token of the prompt was after those before it.

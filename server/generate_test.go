@@ -2,7 +2,10 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
+	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +53,43 @@ func TestSamplingDefaults(t *testing.T) {
 		if err := g.Sampling.Validate(); err != nil {
 			t.Errorf("%s: the sampler refuses what the decoder let through: %v", c.fields, err)
 		}
+	}
+}
+
+// A client that streams an echoed prompt with its log probabilities heard nothing until all of them were computed, and proxies cut it off. The answer is the same
+// as without the wait; a client that leaves meanwhile ends the work.
+func TestHeartbeatWhileThePromptsLogprobsAreComputed(t *testing.T) {
+	const fields = `"max_tokens":3,"temperature":0,"echo":true,"logprobs":2,"stream":true,"surprise":1}`
+	body := fmt.Sprintf(`{"prompt":%q,`, strings.Repeat("a long prompt ", 140)) + fields
+	patient := serve(t, Options{Heartbeat: time.Hour})
+	want := patient.events("/v1/completions", body)
+
+	l := serve(t, Options{Heartbeat: time.Millisecond})
+	status, header, answer := l.post("/v1/completions", body)
+	if status != http.StatusOK || header.Get("X-Pond-Ignored") != "surprise" {
+		t.Fatalf("got status %d, ignored %q: %s", status, header.Get("X-Pond-Ignored"), answer)
+	}
+	before, _, _ := bytes.Cut(answer, []byte("data: "))
+	if n := bytes.Count(before, []byte(": log probabilities of the prompt\n\n")); n == 0 {
+		t.Errorf("got no heartbeat before the first event:\n%s", before)
+	}
+	without := regexp.MustCompile(`"(id|created|system_fingerprint)":("[^"]*"|\d+),`)
+	plain := func(events [][]byte) string { return string(without.ReplaceAll(bytes.Join(events, []byte("\n")), nil)) }
+	if got := plain(dataOf(t, answer)); got != plain(want) {
+		t.Errorf("got another answer with heartbeats:\n%.500s\nwant\n%.500s", got, plain(want))
+	}
+
+	resp, leave := l.start("/v1/completions", body)
+	r, err := resp()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(r.Body); lines.Scan() && !strings.HasPrefix(lines.Text(), ": log"); {
+	}
+	leave()
+	r.Body.Close()
+	if status, _, answer := l.post("/v1/completions", `{"prompt":"x","max_tokens":1}`); status != http.StatusOK {
+		t.Errorf("after a client that left: got status %d: %s", status, answer)
 	}
 }
 

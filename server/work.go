@@ -152,15 +152,22 @@ type encoder interface {
 
 // stream sends a work as events.
 func (s *Server) stream(c echo.Context, w *work, newEncoder func(*eventStream) encoder) error {
-	out, err := openStream(c, s.options.Heartbeat)
-	if err != nil {
-		return err
+	return s.streamInto(nil, c, w, newEncoder)
+}
+
+// streamInto is stream into one that was opened already; nil: it is opened here.
+func (s *Server) streamInto(out *eventStream, c echo.Context, w *work, newEncoder func(*eventStream) encoder) error {
+	if out == nil {
+		var err error
+		if out, err = openStream(c, s.options.Heartbeat); err != nil {
+			return err
+		}
 	}
 	e := newEncoder(out)
 	if err := e.begin(); err != nil {
 		return err
 	}
-	err = pump(out, w.next, w.cancel, w.progress.String, func(p part) error {
+	err := pump(out, w.next, w.cancel, w.progress.String, func(p part) error {
 		if p.ended {
 			return e.ended(p.choice, p.result)
 		}
