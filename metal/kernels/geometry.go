@@ -32,6 +32,8 @@ const (
 	constLoneKeys           // 1: attn_decode reads a key's row by one thread
 	constEvenBlocks         // 1: attention of one token splits its keys evenly
 	constStoredState        // 1: gdn_scan keeps the state in memory between tokens
+	constWidth              // columns of a product of one row; of an expert's down I
+	constSharedWidth        // moe_down_add: columns of the shared expert's
 )
 
 const (
@@ -81,7 +83,9 @@ const (
 	busyCostly = 512
 )
 
-func rowGroupsConstant(groups int) []Constant { return []Constant{{constRowGroups, int32(groups)}} }
+func rowConstants(groups, width int) []Constant {
+	return []Constant{{constRowGroups, int32(groups)}, {constWidth, int32(width)}}
+}
 
 // wideGroups is how many threadgroups are worth having before they get wider than one set of rows.
 const wideGroups = 256
@@ -122,7 +126,8 @@ func (t Tuning) linearVectorGrid(params any, _ int) Grid {
 }
 
 func (t Tuning) linearVectorConstants(params any) []Constant {
-	return rowGroupsConstant(t.linearRowGroups(params.(LinearParams)))
+	p := params.(LinearParams)
+	return rowConstants(t.linearRowGroups(p), p.K)
 }
 
 func linearCheck(params any) error { return checkWidth(params.(LinearParams).K) }
@@ -137,7 +142,8 @@ func (t Tuning) gdnOutGrid(params any, _ int) Grid {
 }
 
 func (t Tuning) gdnOutConstants(params any) []Constant {
-	return rowGroupsConstant(t.gdnOutRowGroups(params.(GDNOutParams)))
+	p := params.(GDNOutParams)
+	return rowConstants(t.gdnOutRowGroups(p), p.GDN.ValueWidth())
 }
 
 func gdnOutCheck(params any) error { return checkWidth(params.(GDNOutParams).GDN.ValueWidth()) }
@@ -343,7 +349,7 @@ func (t Tuning) moeGateUpGrid(params any, _ int) Grid {
 
 func (t Tuning) moeGateUpConstants(params any) []Constant {
 	p := params.(MoEParams)
-	return append(moeConstants(params), rowGroupsConstant(t.gateUpRowGroups(p))...)
+	return append(moeConstants(params), rowConstants(t.gateUpRowGroups(p), p.D)...)
 }
 
 // downThreads is the threadgroup of moe_down_add: a thread for each block of columns of all chosen experts.
@@ -359,7 +365,8 @@ func (t Tuning) moeDownGrid(params any, _ int) Grid {
 }
 
 func (t Tuning) moeDownConstants(params any) []Constant {
-	return rowGroupsConstant(t.downRowGroups(params.(MoEParams)))
+	p := params.(MoEParams)
+	return append(rowConstants(t.downRowGroups(p), p.I), Constant{constSharedWidth, int32(p.SI)})
 }
 
 func moeRouteGrid(params any, _ int) Grid {

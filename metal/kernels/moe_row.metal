@@ -73,16 +73,16 @@ kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat
     threadgroup float part[PARTS];
     threadgroup float squares[32];
     threadgroup uint chosen[32];
-    const uint k = p.D, E = p.E, T = p.T, I = p.I, SI = p.SI;
+    const uint k = WIDTH, E = p.E, T = p.T, I = p.I, SI = p.SI;
     const uint set = set_rows() / 2, per_expert = ceil_div(I, set), routed = T * per_expert; // gate rows of a set
     const Place at = place_of(k, routed + ceil_div(SI, set), tg, threads, tid);
     const bool holds_columns = at.lane * 32 < k;
     Columns c;
-    float sums[4], sq = 0.0f;
+    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f}, sq = 0.0f;
     if (holds_columns) {
         load_columns(c, x + at.lane * 32);
         sq = scale_columns(c, norm + at.lane * 32);
-        place<4>(c);
+        sum_columns(c);
     }
     if (sg == 0) {
         uint id;
@@ -114,23 +114,22 @@ kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat
                 acc[i] = 0.0f;
             }
         }
-        sums[g] = set_sum(acc, lane, at.lanes);
+        keep_sum(part, sums, g, set_sum(acc, lane, at.lanes), at, lane, sg);
     }
     sq = lane_sum(sq, at.lanes);
     if (at.lanes > SIMD) {
-        share_sums(part, sums, lane, sg);
         if (lane == 0) {
             squares[sg] = sq;
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
         sq = wide_total(squares, 1, 0, sg, at.lanes);
     }
-    const float inv = precise::rsqrt(sq / float(k) + p.Eps);
-    for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
-        const float s = set_total(part, sums, g, at, lane, sg) * inv;
+    const float inv = CODE_SCALE * precise::rsqrt(sq / float(k) + p.Eps);
+    for (uint i = 0; i < finish_turns(at); ++i) {
+        const float s = finish_sum(part, sums, i, at, lane, sg) * inv;
         const float u = simd_shuffle_xor(s, ushort(1)); // even lanes hold a gate row, their neighbours its up row
-        const uint r = set_row(lane), row = row0 + 4 * g + r;
-        if (at.lane < 8 && at.real && r < 4 && row < (shared ? SI : I)) {
+        const uint r = set_row(lane), row = row0 + 4 * finish_group(i, at) + r;
+        if (finishes(at) && r < 4 && row < (shared ? SI : I)) {
             act[(shared ? T * I : rank * I) + row] = silu(s) * u;
         }
     }
@@ -142,7 +141,7 @@ kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat
 kernel void moe_down_add(device const float* act [[buffer(0)]], device const uint* ids [[buffer(1)]], device const float* weights [[buffer(2)]],
                          device float* x [[buffer(3)]], WEIGHTS(0, 4, 5, 6), WEIGHTS(1, 7, 8, 9), constant MoEParams& p [[buffer(10)]], THREAD_1D) {
     threadgroup float part[PARTS];
-    const uint D = p.D, T = p.T, I = p.I, SI = p.SI;
+    const uint D = p.D, T = p.T, I = WIDTH, SI = SHARED_WIDTH;
     const uint per_expert = I / 32, routed = T * per_expert, row0 = tg * set_rows();
     const bool holds_columns = tid < routed + SI / 32;
     const bool shared = tid >= routed;
@@ -155,29 +154,26 @@ kernel void moe_down_add(device const float* act [[buffer(0)]], device const uin
         for (uint j = 0; j < 32; ++j) {
             c.x[j] *= weight;
         }
-        place<4>(c);
+        sum_columns(c);
         if (!shared) {
             m = stacked(MATRIX_OF(0, 0), ids[rank], D, I);
         }
     }
     const uint k = shared ? SI : I;
     const Place own = {SIMD, tg, shared ? tid - routed : tid % per_expert, true}; // lane: the block of columns inside the expert
-    float sums[4];
     for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
-        sums[g] = eight_rows<4>(m, k, row0 + 8 * g, own, holds_columns, c, lane);
-    }
-    share_sums(part, sums, lane, sg);
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (tid < 8) {
-        for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
-            float total = 0.0f;
-            for (uint i = 0; i < threads / SIMD; ++i) {
-                total += part[g * PART_GROUP + i * 8 + lane];
-            }
-            const uint row = row0 + 8 * g + set_row(lane);
-            if (row < D) {
-                x[row] += total;
-            }
+        const float s = eight_rows<4>(m, k, row0 + 8 * g, own, holds_columns, c, lane);
+        if (lane < 8) {
+            part[g * PART_GROUP + sg * 8 + lane] = s;
         }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const uint row = row0 + (tid & ~7u) + set_row(lane); // a row a thread
+    if (tid < set_rows() && row < D) {
+        float total = 0.0f;
+        for (uint i = 0; i < threads / SIMD; ++i) {
+            total += part[tid / 8 * PART_GROUP + i * 8 + tid % 8];
+        }
+        x[row] += total * CODE_SCALE;
     }
 }

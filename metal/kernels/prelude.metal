@@ -21,6 +21,8 @@ constant int ROW_GROUPS [[function_constant(6)]];   // groups of eight rows that
 constant int LEAST_ROWS [[function_constant(7)]];   // least height of a tile of an expert's rows: 8, or 64 to try what lower ones are worth
 constant int LONE_KEYS [[function_constant(8)]];    // attn_decode: 1, a thread reads a key's whole row, to try what reading it side by side is worth
 constant int EVEN_BLOCKS [[function_constant(9)]];  // attention of one token: 1, the keys are split evenly, to try what blocks at fixed places are worth
+constant int WIDTH [[function_constant(11)]];       // columns of a product of one row: K; of an expert's down I
+constant int SHARED_WIDTH [[function_constant(12)]]; // moe_down_add: SI
 constant int STORED_STATE [[function_constant(10)]]; // gdn_scan: 1, the state lies in memory between tokens, to try what registers are worth
 
 constant constexpr uint SIMD = 32;
@@ -187,11 +189,14 @@ static inline uint set_row(uint lane) { return (lane & 1) * 4 + ((lane >> 1) & 1
 static inline float set_sum(thread const float* v, uint lane, uint lanes) {
     float a[4], b[2];
     const bool high = (lane & 1) != 0, mid = (lane & 2) != 0, low = (lane & 4) != 0;
+    // Both values are named before one is chosen: a choice between two places of an array is an index, and puts the array into memory.
     for (uint i = 0; i < 4; ++i) {
-        a[i] = (high ? v[4 + i] : v[i]) + simd_shuffle_xor(high ? v[i] : v[4 + i], ushort(1));
+        const float first = v[i], second = v[4 + i];
+        a[i] = (high ? second : first) + simd_shuffle_xor(high ? first : second, ushort(1));
     }
     for (uint i = 0; i < 2; ++i) {
-        b[i] = (mid ? a[2 + i] : a[i]) + simd_shuffle_xor(mid ? a[i] : a[2 + i], ushort(2));
+        const float first = a[i], second = a[2 + i];
+        b[i] = (mid ? second : first) + simd_shuffle_xor(mid ? first : second, ushort(2));
     }
     float s = (low ? b[1] : b[0]) + simd_shuffle_xor(low ? b[0] : b[1], ushort(4));
     if (lanes > 8) {
@@ -205,7 +210,10 @@ static inline float set_sum(thread const float* v, uint lane, uint lanes) {
 
 // The sum of one value over the lanes of a set, or over the simdgroup when the set is wider.
 static inline float lane_sum(float v, uint lanes) {
-    for (uint step = 1; step < min(lanes, SIMD); step *= 2) {
+    if (lanes >= SIMD) {
+        return simd_sum(v);
+    }
+    for (uint step = 1; step < lanes; step *= 2) {
         v += simd_shuffle_xor(v, ushort(step));
     }
     return v;

@@ -6,26 +6,26 @@
 //
 //   y[r] = sum over lanes of scale[r]*(q[r]·x) + bias[r]*sum(x)
 //
-// The codes of a word are masked where they lie and converted; x is scaled by the inverse power of two beforehand, which is
-// exact and saves the shifts. A set is as many lanes as K has blocks of 32, rounded up to a power of two: several sets in a
+// No code is converted: masked where it lies, it is the fraction of a half with exponent zero, the number q/2^24 (bits 0 to 3 of a half,
+// or 0 to 7) or q/2^20 (bits 4 to 7), two codes of a word at once. Apple's multiply-add takes a half as it is, denormal or not. Codes of the second
+// kind have a sum of their own, which counts a sixteenth, and rows are multiplied by 2^24 in the end, both exact. A set is as many lanes as K has blocks of 32, rounded up to a power of two: several sets in a
 // simdgroup, or several simdgroups a set, whose sums meet in threadgroup memory in order.
 
-// A lane's columns. x[j] is scaled down by the place of its code in the word.
+// A lane's columns.
 struct Columns {
     float x[32];
-    float sum;
+    float sum; // divided by CODE_SCALE
 };
 
-template <uint BITS>
-static inline void place(thread Columns& c) {
+// What the number in a half lacks to be the code: the sums of a row's products are this much too small.
+constant constexpr float CODE_SCALE = 16777216.0f; // 2^24
+
+static inline void sum_columns(thread Columns& c) {
     c.sum = 0.0f;
     for (uint j = 0; j < 32; ++j) {
         c.sum += c.x[j];
     }
-    constexpr uint per = 32 / BITS;
-    for (uint j = 0; j < 32; ++j) {
-        c.x[j] *= 1.0f / float(1u << (BITS * (j % per)));
-    }
+    c.sum *= 1.0f / CODE_SCALE;
 }
 
 static inline void load_columns(thread Columns& c, device const float* x) {
@@ -36,12 +36,6 @@ static inline void load_columns(thread Columns& c, device const float* x) {
         c.x[4 * i + 1] = v.y;
         c.x[4 * i + 2] = v.z;
         c.x[4 * i + 3] = v.w;
-    }
-}
-
-static inline void clear_columns(thread Columns& c) {
-    for (uint j = 0; j < 32; ++j) {
-        c.x[j] = 0.0f;
     }
 }
 
@@ -60,35 +54,45 @@ static inline float scale_columns(thread Columns& c, device const bfloat* norm) 
     return squares;
 }
 
-static inline float dot_word4(uint w, thread const float* x) {
-    return float(w & 0xfu) * x[0] + float(w & 0xf0u) * x[1] + float(w & 0xf00u) * x[2] + float(w & 0xf000u) * x[3] +
-           float(w & 0xf0000u) * x[4] + float(w & 0xf00000u) * x[5] + float(w & 0xf000000u) * x[6] + float(w & 0xf0000000u) * x[7];
+// Adds the codes of a word times x.
+static inline void dot_word4(thread float& even, thread float& odd, uint w, thread const float* x) {
+    const half2 a = as_type<half2>(w & 0x000f000fu), b = as_type<half2>(w & 0x00f000f0u);
+    const half2 c = as_type<half2>((w >> 8) & 0x000f000fu), d = as_type<half2>((w >> 8) & 0x00f000f0u);
+    even = even + float(a.x) * x[0] + float(c.x) * x[2] + float(a.y) * x[4] + float(c.y) * x[6];
+    odd = odd + float(b.x) * x[1] + float(d.x) * x[3] + float(b.y) * x[5] + float(d.y) * x[7];
 }
 
-static inline float dot_word8(uint w, thread const float* x) {
-    return float(w & 0xffu) * x[0] + float(w & 0xff00u) * x[1] + float(w & 0xff0000u) * x[2] + float(w & 0xff000000u) * x[3];
+static inline float dot_word8(float s, uint w, thread const float* x) {
+    const half2 a = as_type<half2>(w & 0x00ff00ffu), b = as_type<half2>((w >> 8) & 0x00ff00ffu);
+    return s + float(a.x) * x[0] + float(b.x) * x[1] + float(a.y) * x[2] + float(b.y) * x[3];
 }
 
+// q·x / CODE_SCALE over 32 columns, whose codes are one uint4 or two, in two sums.
 template <uint BITS>
-static inline float dot_block(device const uchar* codes, thread const float* x) {
-    device const uint4* p = (device const uint4*)codes;
-    const uint4 a = p[0];
+static inline float dot_block(device const uint4* codes, thread const float* x) {
+    const uint4 a = codes[0];
     if (BITS == 4) {
-        return (dot_word4(a.x, x) + dot_word4(a.y, x + 8)) + (dot_word4(a.z, x + 16) + dot_word4(a.w, x + 24));
+        float even = 0.0f, odd = 0.0f;
+        for (uint i = 0; i < 4; ++i) {
+            dot_word4(even, odd, a[i], x + 8 * i);
+        }
+        return even + odd * 0.0625f;
     }
-    const uint4 b = p[1];
-    return ((dot_word8(a.x, x) + dot_word8(a.y, x + 4)) + (dot_word8(a.z, x + 8) + dot_word8(a.w, x + 12))) +
-           ((dot_word8(b.x, x + 16) + dot_word8(b.y, x + 20)) + (dot_word8(b.z, x + 24) + dot_word8(b.w, x + 28)));
+    const uint4 b = codes[1];
+    return dot_word8(dot_word8(dot_word8(dot_word8(0.0f, a.x, x), a.y, x + 4), a.z, x + 8), a.w, x + 12) +
+           dot_word8(dot_word8(dot_word8(dot_word8(0.0f, b.x, x + 16), b.y, x + 20), b.z, x + 24), b.w, x + 28);
 }
 
-// The lane's part of four rows from row0 on, of block b of K columns. Rows beyond the last repeat it.
+// The lane's part of four rows from row0 on, of block b of K columns, divided by CODE_SCALE. Rows beyond the last repeat it. Places are counted in units of what is loaded, so that
+// 32 bits hold them: 2^32 blocks are 64 GiB of codes.
 template <uint BITS>
 static inline void four_rows(thread float* acc, Matrix m, uint k, uint row0, uint b, thread const Columns& c) {
-    const uint row_bytes = k * BITS / 8, groups = k / GROUP;
+    const uint units = k * BITS / 128, groups = k / GROUP;
+    device const uint4* codes = (device const uint4*)m.codes;
     for (uint r = 0; r < 4; ++r) {
-        const ulong row = min(row0 + r, m.rows - 1);
-        const float d = dot_block<BITS>(m.codes + row * row_bytes + b * (4 * BITS), c.x);
-        const ulong g = row * groups + b / 2;
+        const uint row = min(row0 + r, m.rows - 1);
+        const float d = dot_block<BITS>(codes + row * units + b * (BITS / 4), c.x);
+        const uint g = row * groups + b / 2;
         acc[r] = float(m.scales[g]) * d + float(m.biases[g]) * c.sum;
     }
 }
@@ -101,18 +105,14 @@ struct Place {
     bool real;  // false: beyond the last set; it computes along and stores nothing
 };
 
-static inline uint set_lanes(uint k) {
-    uint lanes = 8;
-    while (lanes * 32 < k) {
-        lanes *= 2;
-    }
-    return lanes;
-}
+// The power of two whose many lanes are a set: as many as K has blocks of 32, at least 8.
+static inline uint set_power(uint k) { return max(3u, 32u - clz(ceil_div(k, 32) - 1)); }
 
 static inline Place place_of(uint k, uint sets, uint tg, uint threads, uint tid) {
     Place p;
-    p.lanes = set_lanes(k);
-    p.set = tg * (threads / p.lanes) + tid / p.lanes;
+    const uint power = set_power(k);
+    p.lanes = 1u << power;
+    p.set = tg * (threads >> power) + (tid >> power);
     p.lane = tid & (p.lanes - 1);
     p.real = p.set < sets;
     p.set = min(p.set, sets - 1);
@@ -151,18 +151,27 @@ static inline float eight_rows(Matrix m, uint k, uint row0, Place at, bool holds
     return set_sum(acc, lane, at.lanes);
 }
 
-// Puts a simdgroup's sums where the others find them, behind the caller's barrier.
-static inline void share_sums(threadgroup float* part, thread const float* sums, uint lane, uint sg) {
-    if (lane < 8) {
-        for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
-            part[g * PART_GROUP + sg * 8 + lane] = sums[g];
+// The sums of row group g, s as set_sum leaves them: a wide set's go where its first simdgroup finds them, behind the caller's barrier, a narrow
+// one's stay with their lanes. (g is not known to the compiler: as an index it would put the four into memory.)
+static inline void keep_sum(threadgroup float* part, thread float* sums, uint g, float s, Place at, uint lane, uint sg) {
+    if (at.lanes > SIMD) {
+        if (lane < 8) {
+            part[g * PART_GROUP + sg * 8 + lane] = s;
         }
+        return;
+    }
+    for (uint i = 0; i < uint(ROW_GROUPS); ++i) {
+        sums[i] = i == g ? s : sums[i];
     }
 }
 
-// Group g's total over the whole set.
-static inline float set_total(threadgroup const float* part, thread const float* sums, uint g, Place at, uint lane, uint sg) {
-    return at.lanes > SIMD ? wide_total(part + g * PART_GROUP, 8, lane & 7, sg, at.lanes) : sums[g];
+// A set is finished in turns. A narrow one has as many as row groups, each eight lanes'; a wide one has one turn, in which eight lanes of its first
+// simdgroup finish a group each: lane 8g+i what lane i has of group g.
+static inline uint finish_turns(Place at) { return at.lanes > SIMD ? 1 : uint(ROW_GROUPS); }
+static inline bool finishes(Place at) { return at.real && at.lane < (at.lanes > SIMD ? 8 * uint(ROW_GROUPS) : 8u); }
+static inline uint finish_group(uint turn, Place at) { return at.lanes > SIMD ? min(at.lane / 8, uint(ROW_GROUPS) - 1) : turn; }
+static inline float finish_sum(threadgroup const float* part, thread const float* sums, uint turn, Place at, uint lane, uint sg) {
+    return at.lanes > SIMD ? wide_total(part + finish_group(turn, at) * PART_GROUP, 8, lane & 7, sg, at.lanes) : sums[turn];
 }
 
 // Sets of all matrices of a product, and the matrix, first row and first output of one set.
@@ -194,32 +203,31 @@ static inline SetRows rows_of(constant LinearParams& p, uint set) {
 template <uint BITS>
 static inline void gemv_norm(device const float* x, device const bfloat* norm, device float* y, Matrix m, SetRows rows, Place at,
                              constant LinearParams& p, threadgroup float* part, threadgroup float* squares, uint lane, uint sg) {
-    const uint k = p.K;
+    const uint k = WIDTH;
     const bool holds_columns = at.lane * 32 < k;
-    float sums[4], sq = 0.0f;
+    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f}, sq = 0.0f;
     Columns c;
     if (holds_columns) {
         load_columns(c, x + at.lane * 32);
         sq = scale_columns(c, norm + at.lane * 32);
-        place<BITS>(c);
+        sum_columns(c);
     }
     for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
-        sums[g] = eight_rows<BITS>(m, k, rows.row0 + 8 * g, at, holds_columns, c, lane);
+        keep_sum(part, sums, g, eight_rows<BITS>(m, k, rows.row0 + 8 * g, at, holds_columns, c, lane), at, lane, sg);
     }
     sq = lane_sum(sq, at.lanes);
     if (at.lanes > SIMD) {
-        share_sums(part, sums, lane, sg);
         if (lane == 0) {
             squares[sg] = sq;
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
         sq = wide_total(squares, 1, 0, sg, at.lanes);
     }
-    const float inv = precise::rsqrt(sq / float(k) + p.Eps);
-    for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
-        const float s = set_total(part, sums, g, at, lane, sg);
-        const uint r = 8 * g + set_row(lane);
-        if (at.lane < 8 && at.real && rows.row0 + r < m.rows) {
+    const float inv = CODE_SCALE * precise::rsqrt(sq / float(k) + p.Eps);
+    for (uint i = 0; i < finish_turns(at); ++i) {
+        const float s = finish_sum(part, sums, i, at, lane, sg);
+        const uint r = 8 * finish_group(i, at) + set_row(lane);
+        if (finishes(at) && rows.row0 + r < m.rows) {
             y[rows.y0 + r] = s * inv;
         }
     }
@@ -232,7 +240,7 @@ kernel void q4_gemv_norm(device const float* x [[buffer(0)]], device const bfloa
                          constant LinearParams& p [[buffer(15)]], THREAD_1D) {
     threadgroup float part[PARTS];
     threadgroup float squares[32];
-    const Place at = place_of(p.K, all_sets(p), tg, threads, tid);
+    const Place at = place_of(WIDTH, all_sets(p), tg, threads, tid);
     const SetRows rows = rows_of(p, at.set);
     gemv_norm<4>(x, norm, y, PICK_MATRIX(rows.segment), rows, at, p, part, squares, lane, sg);
 }
@@ -243,31 +251,30 @@ kernel void q8_gemv_norm(device const float* x [[buffer(0)]], device const bfloa
                          constant LinearParams& p [[buffer(15)]], THREAD_1D) {
     threadgroup float part[PARTS];
     threadgroup float squares[32];
-    const Place at = place_of(p.K, all_sets(p), tg, threads, tid);
+    const Place at = place_of(WIDTH, all_sets(p), tg, threads, tid);
     const SetRows rows = rows_of(p, at.set);
     gemv_norm<8>(x, norm, y, PICK_MATRIX(rows.segment), rows, at, p, part, squares, lane, sg);
 }
 
 // The residual in the epilogue: x[row] += W c for the rows of a set, c in the lanes. Every thread of the threadgroup calls it.
-static inline void add_rows(device float* x, Matrix m, uint k, Place at, thread Columns& c, threadgroup float* part, uint lane, uint sg) {
-    const uint row0 = at.set * set_rows();
+static inline void add_rows(device float* x, Matrix m, Place at, thread Columns& c, threadgroup float* part, uint lane, uint sg) {
+    const uint k = WIDTH, row0 = at.set * set_rows();
     const bool holds_columns = at.lane * 32 < k;
-    float sums[4];
+    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     if (holds_columns) {
-        place<4>(c);
+        sum_columns(c);
     }
     for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
-        sums[g] = eight_rows<4>(m, k, row0 + 8 * g, at, holds_columns, c, lane);
+        keep_sum(part, sums, g, eight_rows<4>(m, k, row0 + 8 * g, at, holds_columns, c, lane), at, lane, sg);
     }
     if (at.lanes > SIMD) {
-        share_sums(part, sums, lane, sg);
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
-    for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
-        const float s = set_total(part, sums, g, at, lane, sg);
-        const uint row = row0 + 8 * g + set_row(lane);
-        if (at.lane < 8 && at.real && row < m.rows) {
-            x[row] += s;
+    for (uint i = 0; i < finish_turns(at); ++i) {
+        const float s = finish_sum(part, sums, i, at, lane, sg);
+        const uint row = row0 + 8 * finish_group(i, at) + set_row(lane);
+        if (finishes(at) && row < m.rows) {
+            x[row] += s * CODE_SCALE;
         }
     }
 }
@@ -276,13 +283,13 @@ static inline void add_rows(device float* x, Matrix m, uint k, Place at, thread 
 kernel void q4_gemv_add(device const float* v [[buffer(0)]], device float* x [[buffer(1)]], WEIGHTS(0, 2, 3, 4),
                         constant LinearParams& p [[buffer(5)]], THREAD_1D) {
     threadgroup float part[PARTS];
-    const uint k = p.K;
+    const uint k = WIDTH;
     const Place at = place_of(k, ceil_div(p.Rows[0], set_rows()), tg, threads, tid);
     Columns c;
     if (at.lane * 32 < k) {
         load_columns(c, v + at.lane * 32);
     }
-    add_rows(x, MATRIX_OF(0, p.Rows[0]), k, at, c, part, lane, sg);
+    add_rows(x, MATRIX_OF(0, p.Rows[0]), at, c, part, lane, sg);
 }
 
 // q4_gemv_gdn_out: x [N] += W (RMSNorm(y; norm) ⊙ silu(z)), the norm over each value head of DV, y [HV, DV], z inside "in".
@@ -291,7 +298,7 @@ kernel void q4_gemv_gdn_out(device const float* y [[buffer(0)]], device const fl
                             device float* x [[buffer(3)]], WEIGHTS(0, 4, 5, 6), constant GDNOutParams& p [[buffer(7)]], THREAD_1D) {
     threadgroup float part[PARTS];
     threadgroup float squares[1024];
-    const uint dv = p.GDN.DV, k = p.GDN.HV * dv;
+    const uint dv = p.GDN.DV, k = WIDTH;
     const uint z0 = 2 * p.GDN.HK * p.GDN.DK + k; // behind q, k, v
     const Place at = place_of(k, ceil_div(p.N, set_rows()), tg, threads, tid);
     const uint col = at.lane * 32;
@@ -321,5 +328,5 @@ kernel void q4_gemv_gdn_out(device const float* y [[buffer(0)]], device const fl
             }
         }
     }
-    add_rows(x, MATRIX_OF(0, p.N), k, at, c, part, lane, sg);
+    add_rows(x, MATRIX_OF(0, p.N), at, c, part, lane, sg);
 }

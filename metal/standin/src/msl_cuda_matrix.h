@@ -8,7 +8,8 @@
 //   float, bfloat/half 1 mma tf32: (ah + al) b                         2^-21
 //   bfloat/half alike  1 mma bf16 or f16, the lower half unused        none
 //
-// Sums are float, in the order the unit chooses. With MSL_MATRIX_EXACT float operands go by multiply-adds in float, k ascending, operands by
+// The units cut off what does not fit when they add, so that a long sum would drift: each product begins at zero, and is added to what was there by an
+// ordinary addition. With MSL_MATRIX_EXACT float operands go by multiply-adds in float, k ascending, operands by
 // exchange: ten times slower, for telling errors of a kernel from those of this file.
 //
 // A lane holds row lane/4, columns 2*(lane%4) and the next: NVIDIA's layout, not Apple's, so thread_elements() is not here. As right operand of a product a
@@ -95,7 +96,7 @@ MSL_GPU_INLINE void msl_mma_tf32(float (&d)[4], const float (&a)[4], float b0, f
 
 template <class D, class A, class B, class C>
 MSL_GPU_INLINE void simdgroup_multiply_accumulate(simdgroup_matrix<D>& d, const simdgroup_matrix<A>& a, const simdgroup_matrix<B>& b, const simdgroup_matrix<C>& c) {
-  float s[4] = {float(c.row[0]), float(c.row[1]), 0.0f, 0.0f};
+  float s[4] = {0.0f, 0.0f, 0.0f, 0.0f};
   if constexpr (msl_is_small<A> && is_same_v<A, B>) {
     const uint left = uint(a.row[0].bits) | uint(a.row[1].bits) << 16, right = msl_packed_column(b);
     if constexpr (is_same_v<A, bfloat>)
@@ -123,7 +124,7 @@ MSL_GPU_INLINE void simdgroup_multiply_accumulate(simdgroup_matrix<D>& d, const 
     s[1] += s[3];
 #endif
   }
-  for (int i = 0; i < 2; i++) d.row[i] = D(s[i]);
+  for (int i = 0; i < 2; i++) d.row[i] = D(float(c.row[i]) + s[i]);
   d.both = false;
 }
 template <class D, class A, class B> MSL_GPU_INLINE void simdgroup_multiply(simdgroup_matrix<D>& d, const simdgroup_matrix<A>& a, const simdgroup_matrix<B>& b) {

@@ -138,11 +138,22 @@ template <class T, int N, int... I> struct msl_swizzle {
 
 #ifdef MSL_GPU // whole, so that a copy from memory is one load
 #define MSL_WHOLE(A) const A
+// Pairs of bfloat become floats by a shift and a mask of their word.
+#define MSL_WIDEN(A, N)                                                                                        \
+  if constexpr (N % 2 == 0 && is_same_v<T, float> && is_same_v<A, vec<bfloat, N>>) {                           \
+    for (int i = 0; i < N; i += 2) {                                                                           \
+      uint w;                                                                                                  \
+      memcpy((void*)&w, (const void*)(a.d + i), 4);                                                            \
+      d[i] = __builtin_bit_cast(float, w << 16);                                                               \
+      d[i + 1] = __builtin_bit_cast(float, w & 0xffff0000u);                                                   \
+    }                                                                                                          \
+  } else
 #define MSL_VECTOR_COPY(N)                                                                                     \
   vec(const vec& v) = default;                                                                                 \
   MSL_INLINE vec& operator=(const vec& v) { memcpy((void*)this, (const void*)&v, sizeof v); return *this; }
 #else
 #define MSL_WHOLE(A) const A&
+#define MSL_WIDEN(A, N)
 #define MSL_VECTOR_COPY(N)                                                                                     \
   MSL_INLINE constexpr vec(const vec& v) { for (int i = 0; i < N; i++) d[i] = v.d[i]; }                        \
   MSL_INLINE constexpr vec& operator=(const vec& v) { for (int i = 0; i < N; i++) d[i] = v.d[i]; return *this; }
@@ -152,7 +163,7 @@ template <class T, int N, int... I> struct msl_swizzle {
   MSL_VECTOR_COPY(N)                                                                                           \
   template <MslScalar A> MSL_INLINE constexpr vec(A a) { for (int i = 0; i < N; i++) d[i] = msl_to<T>(a); }    \
   template <MslVector A> requires(msl_len<A> == N && !is_same_v<A, vec>)                                       \
-  MSL_INLINE constexpr explicit(!is_same_v<msl_element<A>, T>) vec(const A& from) { MSL_WHOLE(A) a = from; for (int i = 0; i < N; i++) d[i] = msl_to<T>(a.get(i)); } \
+  MSL_INLINE constexpr explicit(!is_same_v<msl_element<A>, T>) vec(const A& from) { MSL_WHOLE(A) a = from; MSL_WIDEN(A, N) for (int i = 0; i < N; i++) d[i] = msl_to<T>(a.get(i)); } \
   template <MslValue... A> requires(sizeof...(A) > 1 && (msl_count<A> + ...) == N)                             \
   MSL_INLINE constexpr vec(const A&... a) { int k = 0; (append(k, a), ...); }                                  \
   template <class A> MSL_INLINE constexpr void append(int& k, const A& a) { for (int i = 0; i < msl_count<A>; i++) d[k++] = msl_to<T>(msl_at(a, i)); } \
@@ -177,6 +188,7 @@ template <class T> struct alignas(sizeof(T) * 4) vec<T, 4> { union { T d[4]; str
 #undef MSL_VECTOR_BODY
 #undef MSL_VECTOR_COPY
 #undef MSL_WHOLE
+#undef MSL_WIDEN
 
 template <class T, int N> struct packed_vec { // no padding, alignment of the element
   T d[N];
