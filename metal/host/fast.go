@@ -14,12 +14,12 @@ type scratch struct {
 	head         int    // what part of it, where a dispatch has several
 
 	h       []float32
-	vec     simd.Vector
 	vecs    []simd.Vector
 	rows    simd.Rows
 	work    simd.Work
-	ids     [kernels.MaxTopK]uint32
-	weights [kernels.MaxTopK + 1]float32
+	ids     [kernels.MaxBatch * kernels.MaxTopK]uint32
+	weights [kernels.MaxBatch * (kernels.MaxTopK + 1)]float32
+	few     few
 
 	q, k, gates    []float32 // of the gdn scan, and of attention
 	gate, up, zero []float32
@@ -47,6 +47,20 @@ func size(f *[]float32, n int) []float32 {
 	}
 	*f = (*f)[:n]
 	return *f
+}
+
+// few are the vectors of one product and where their results go.
+type few struct {
+	vs    [kernels.MaxBatch]*simd.Vector
+	y, up [kernels.MaxBatch][]float32
+}
+
+// vectors are the first n prepared vectors.
+func (s *scratch) vectors(n int) []simd.Vector {
+	for len(s.vecs) < n {
+		s.vecs = append(s.vecs, simd.Vector{})
+	}
+	return s.vecs[:n]
 }
 
 // run computes the work items [lo, hi) of a dispatch.

@@ -2,43 +2,56 @@ package host
 
 import "pond/metal/kernels"
 
+// prepare quantises M rows, once a dispatch: row(m) fills dst with the m-th.
+func (f fast) prepare(s *scratch, rows, width int, row func(dst []float32, m int)) {
+	if !s.fresh() {
+		return
+	}
+	h := size(&s.h, width)
+	vecs := s.vectors(rows)
+	for m := range vecs {
+		row(h, m)
+		f.Quantise(&vecs[m], h)
+	}
+}
+
 func (f fast) gemvNorm(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 	p := params.(kernels.LinearParams)
-	if s.fresh() {
-		h := size(&s.h, p.K)
-		f.normInto(h, a[0].F32[:p.K], a[1].Raw, p.Eps)
-		f.Quantise(&s.vec, h)
-	}
-	y := a[2].F32
+	f.prepare(s, p.M, p.K, func(dst []float32, m int) { f.normInto(dst, a[0].F32[m*p.K:(m+1)*p.K], a[1].Raw, p.Eps) })
+	y, n := a[2].F32, p.N()
 	p.EachSegment(lo, hi, func(segment, r0, r1, col int) {
-		f.MulVector(y[col:col+r1-r0], matrix(a[3:], segment, p.K, p.Bits), r0, &s.vec)
+		for m := range p.M {
+			s.few.vs[m], s.few.y[m] = &s.vecs[m], y[m*n+col:][:r1-r0]
+		}
+		f.MulVectors(s.few.y[:p.M], matrix(a[3:], segment, p.K, p.Bits), r0, r1-r0, s.few.vs[:p.M])
 	})
 }
 
 func (f fast) gemvAdd(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 	p := params.(kernels.LinearParams)
-	if s.fresh() {
-		f.Quantise(&s.vec, a[0].F32[:p.K])
-	}
-	f.addRows(a[1].F32[lo:hi], a[2:], p.K, lo, s)
+	f.prepare(s, p.M, p.K, func(dst []float32, m int) { copy(dst, a[0].F32[m*p.K:]) })
+	f.addRows(a[1].F32, p.N(), a[2:], p.M, p.K, lo, hi, s)
 }
 
-// addRows is x += rows from lo on times the prepared vector.
-func (f fast) addRows(x []float32, w []kernels.Arg, k, lo int, s *scratch) {
-	y := s.F32(len(x))
-	f.MulVector(y, matrix(w, 0, k, 4), lo, &s.vec)
-	f.AddScaled(x, y, 1)
+// addRows is x[m] += columns [lo, hi) of the product with the prepared vectors.
+func (f fast) addRows(x []float32, n int, w []kernels.Arg, rows, k, lo, hi int, s *scratch) {
+	y := s.F32(rows * (hi - lo))
+	for m := range rows {
+		s.few.vs[m], s.few.y[m] = &s.vecs[m], y[m*(hi-lo):(m+1)*(hi-lo)]
+	}
+	f.MulVectors(s.few.y[:rows], matrix(w, 0, k, 4), lo, hi-lo, s.few.vs[:rows])
+	for m := range rows {
+		f.AddScaled(x[m*n+lo:m*n+hi], s.few.y[m], 1)
+	}
 }
 
 func (f fast) gemvGDNOut(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 	p := params.(kernels.GDNOutParams)
 	width := p.GDN.ValueWidth()
-	if s.fresh() {
-		o := size(&s.h, width)
-		f.gateNorm(p.GDN, o, a[0].F32, a[1].F32[p.GDN.C():], a[2].Raw)
-		f.Quantise(&s.vec, o)
-	}
-	f.addRows(a[3].F32[lo:hi], a[4:], width, lo, s)
+	f.prepare(s, p.GDN.M, width, func(dst []float32, m int) {
+		f.gateNorm(p.GDN, dst, a[0].F32[m*width:], a[1].F32[m*p.GDN.Stride+p.GDN.C():], a[2].Raw)
+	})
+	f.addRows(a[3].F32, p.N, a[4:], p.GDN.M, width, lo, hi, s)
 }
 
 // mulRows hands results [lo, hi) of every token to emit: token, first result, results.

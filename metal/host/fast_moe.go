@@ -7,54 +7,94 @@ import (
 
 func (f fast) moeGateUp(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 	p := params.(kernels.MoEParams)
-	if s.fresh() {
-		h := size(&s.h, p.D)
-		f.normInto(h, a[0].F32[:p.D], a[1].Raw, p.Eps)
-		f.Quantise(&s.vec, h)
-		p.Route(a[2].F32, s.ids[:p.T], s.weights[:p.T+1])
-	}
+	ids, weights := s.ids[:p.M*p.T], s.weights[:p.M*(p.T+1)]
+	f.prepare(s, p.M, p.D, func(dst []float32, m int) {
+		f.normInto(dst, a[0].F32[m*p.D:(m+1)*p.D], a[1].Raw, p.Eps)
+		p.Route(a[2].F32[m*(p.E+1):], ids[m*p.T:(m+1)*p.T], weights[m*(p.T+1):(m+1)*(p.T+1)])
+	})
 	if lo == 0 {
-		copy(a[3].U32, s.ids[:p.T])
-		copy(a[4].F32, s.weights[:p.T+1])
+		copy(a[3].U32, ids)
+		copy(a[4].F32, weights)
 	}
 	w, act := a[6:], a[5].F32
+	var pairs [kernels.MaxBatch]int
 	for i := lo; i < hi; {
-		end, row := hi, i-p.T*p.I
-		gate, up := matrix(w, kernels.SegSharedGate, p.D, 4), matrix(w, kernels.SegSharedUp, p.D, 4)
-		if k := i / p.I; k < p.T {
-			end, row = min(hi, (k+1)*p.I), i-k*p.I
-			e := int(s.ids[k])
-			gate, up = expert(matrix(w, kernels.SegGate, p.D, 4), e, p.I), expert(matrix(w, kernels.SegUp, p.D, 4), e, p.I)
+		pair := i / p.I
+		if pair >= p.M*p.T { // the shared expert, of all tokens
+			row := i - p.M*p.T*p.I
+			for m := range p.M {
+				s.few.vs[m], s.few.y[m] = &s.vecs[m], act[m*p.ActWidth()+p.T*p.I+row:][:hi-i]
+			}
+			f.gateUp(matrix(w, kernels.SegSharedGate, p.D, 4), matrix(w, kernels.SegSharedUp, p.D, 4), row, hi-i, p.M, s)
+			return
 		}
-		y, u := act[i:end], size(&s.up, end-i)
-		f.MulVector(y, gate, row, &s.vec)
-		f.MulVector(u, up, row, &s.vec)
-		f.SiluMul(y, y, u)
+		row, end := i-pair*p.I, min(hi, (pair+1)*p.I)
+		users := p.Users(pairs[:0], ids, pair)
+		for j, u := range users {
+			s.few.vs[j], s.few.y[j] = &s.vecs[u/p.T], act[u/p.T*p.ActWidth()+u%p.T*p.I+row:][:end-i]
+		}
+		if len(users) > 0 {
+			e := int(ids[pair])
+			f.gateUp(expert(matrix(w, kernels.SegGate, p.D, 4), e, p.I), expert(matrix(w, kernels.SegUp, p.D, 4), e, p.I), row, end-i, len(users), s)
+		}
 		i = end
+	}
+}
+
+// gateUp is silu(gate)·up for n rows from row on, of the first tokens that s.few lists.
+func (f fast) gateUp(gate, up simd.Matrix, row, n, tokens int, s *scratch) {
+	u := size(&s.up, tokens*n)
+	for i := range tokens {
+		s.few.up[i] = u[i*n : (i+1)*n]
+	}
+	f.MulVectors(s.few.y[:tokens], gate, row, n, s.few.vs[:tokens])
+	f.MulVectors(s.few.up[:tokens], up, row, n, s.few.vs[:tokens])
+	for i, y := range s.few.y[:tokens] {
+		f.SiluMul(y, y, s.few.up[i])
 	}
 }
 
 func (f fast) moeDownAdd(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 	p := params.(kernels.MoEParams)
-	act, w := a[0].F32, a[4:]
+	act, ids, weights, w := a[0].F32, a[1].U32, a[2].F32, a[4:]
+	all := p.M * (p.T + 1) // vectors, and products: token by token its experts in rank order, then the shared one
+	vecs := s.vectors(all)
 	if s.fresh() {
-		for len(s.vecs) <= p.T {
-			s.vecs = append(s.vecs, simd.Vector{})
+		for i := range vecs {
+			from, n := act[i/(p.T+1)*p.ActWidth()+i%(p.T+1)*p.I:], p.I
+			if i%(p.T+1) == p.T {
+				n = p.SI
+			}
+			f.Quantise(&vecs[i], from[:n])
 		}
-		for k := range p.T {
-			f.Quantise(&s.vecs[k], act[k*p.I:(k+1)*p.I])
+	}
+	n := hi - lo
+	y, sum := s.F32(all*n), s.F32(n)
+	var pairs [kernels.MaxBatch]int
+	for pair := range p.M * p.T {
+		users := p.Users(pairs[:0], ids, pair)
+		if len(users) == 0 {
+			continue
 		}
-		f.Quantise(&s.vecs[p.T], act[p.T*p.I:][:p.SI])
+		for j, u := range users {
+			at := u/p.T*(p.T+1) + u%p.T
+			s.few.vs[j], s.few.y[j] = &vecs[at], y[at*n:(at+1)*n]
+		}
+		f.MulVectors(s.few.y[:len(users)], expert(matrix(w, kernels.SegDown, p.I, 4), int(ids[pair]), p.D), lo, n, s.few.vs[:len(users)])
 	}
-	sum, y := s.F32(hi-lo), s.F32(hi-lo)
-	clear(sum)
-	for k := range p.T {
-		f.MulVector(y, expert(matrix(w, kernels.SegDown, p.I, 4), int(a[1].U32[k]), p.D), lo, &s.vecs[k])
-		f.AddScaled(sum, y, a[2].F32[k])
+	for m := range p.M {
+		at := m*(p.T+1) + p.T
+		s.few.vs[m], s.few.y[m] = &vecs[at], y[at*n:(at+1)*n]
 	}
-	f.MulVector(y, matrix(w, kernels.SegSharedDown, p.SI, 4), lo, &s.vecs[p.T])
-	f.AddScaled(sum, y, a[2].F32[p.T])
-	f.AddScaled(a[3].F32[lo:hi], sum, 1)
+	f.MulVectors(s.few.y[:p.M], matrix(w, kernels.SegSharedDown, p.SI, 4), lo, n, s.few.vs[:p.M])
+	for m := range p.M {
+		clear(sum)
+		for k := range p.T + 1 {
+			at := m*(p.T+1) + k
+			f.AddScaled(sum, y[at*n:(at+1)*n], weights[at])
+		}
+		f.AddScaled(a[3].F32[m*p.D+lo:m*p.D+hi], sum, 1)
+	}
 }
 
 func (f fast) moeGateUpGrouped(a []kernels.Arg, params any, lo, hi int, s *scratch) {

@@ -235,20 +235,19 @@ type GDNOutParams struct {
 	N   int // rows of the output projection
 }
 
-// Q4GemvGDNOut is x += W (RMSNorm(y; norm) ⊙ silu(z)) for one token: the gated norm in the prologue, the residual in the epilogue.
+// Q4GemvGDNOut is x += W (RMSNorm(y; norm) ⊙ silu(z)) for one token or a few: the gated norm in the prologue, the residual in the epilogue.
 // One item is one row.
 func Q4GemvGDNOut() Kernel {
 	return Kernel{Name: "q4_gemv_gdn_out", Segments: 1, Grid: Tuning{}.gdnOutGrid, Constants: Tuning{}.gdnOutConstants, Check: gdnOutCheck,
-		Buffers: []Buffer{{"y", F32, Read, "[HV, DV]"}, {"in", F32, Read, "[Stride]"}, {"norm", BF16, Read, "[DV]"}, {"x", F32, ReadWrite, "[N]"}},
+		Buffers: []Buffer{{"y", F32, Read, "[M, HV, DV]"}, {"in", F32, Read, "[M, Stride]"}, {"norm", BF16, Read, "[DV]"}, {"x", F32, ReadWrite, "[M, N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(GDNOutParams)
-			o := ws.F32(p.GDN.ValueWidth())
-			p.GDN.gateNorm(o, a[0].F32, a[1].F32[p.GDN.C():], a[2].Raw)
-			y := ws.F32(hi - lo)
-			lp := LinearParams{M: 1, K: p.GDN.ValueWidth(), Bits: 4, Rows: [MaxSegments]int{p.N}}
-			lp.vectorRows(y, a[4:], o, lo, hi, ws)
-			for i, v := range y {
-				a[3].F32[lo+i] += v
+			w, rows := p.GDN.ValueWidth(), p.GDN.M
+			o := ws.F32(rows * w)
+			for m := range rows {
+				p.GDN.gateNorm(o[m*w:(m+1)*w], a[0].F32[m*w:], a[1].F32[m*p.GDN.Stride+p.GDN.C():], a[2].Raw)
 			}
+			lp := LinearParams{M: rows, K: w, Bits: 4, Rows: [MaxSegments]int{p.N}}
+			lp.batchRows(a[4:], o, lo, hi, ws, addTo(a[3].F32, p.N, lo))
 		}}
 }

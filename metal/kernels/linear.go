@@ -31,6 +31,25 @@ func (p LinearParams) EachSegment(lo, hi int, f func(segment, r0, r1, col int)) 
 	}
 }
 
+// MaxBatch is how many rows the products of decode take: one token each of as many sequences. A row's sums are those that it would have
+// alone, whatever its neighbours are.
+const MaxBatch = 4
+
+// batchRows computes output columns [lo, hi) of x Wᵀ for each of a few rows of x.
+func (p LinearParams) batchRows(w []Arg, x []float32, lo, hi int, ws *Workspace, done func(m int, y []float32)) {
+	if p.M == 1 {
+		y := ws.F32(hi - lo)
+		p.vectorRows(y, w, x, lo, hi, ws)
+		done(0, y)
+		return
+	}
+	p.matrixRows(w, x, lo, hi, ws, func(m0, m1 int, tile []float32) {
+		for m := m0; m < m1; m++ {
+			done(m, tile[(m-m0)*(hi-lo):(m-m0+1)*(hi-lo)])
+		}
+	})
+}
+
 // vectorRows computes output rows [lo, hi) of W x into dst.
 func (p LinearParams) vectorRows(dst []float32, w []Arg, x []float32, lo, hi int, ws *Workspace) {
 	sums := ws.F32(p.K / Group)
@@ -47,9 +66,10 @@ const tokenTile = 32
 // matrixRows computes output columns [lo, hi) of x Wᵀ for all M rows and hands each tile to done.
 func (p LinearParams) matrixRows(w []Arg, x []float32, lo, hi int, ws *Workspace, done func(m0, m1 int, tile []float32)) {
 	groups := p.K / Group
-	sums := ws.F32(tokenTile * groups)
-	acc := ws.F32(tokenTile)
-	tile := ws.F32(tokenTile * (hi - lo))
+	most := min(tokenTile, p.M)
+	sums := ws.F32(most * groups)
+	acc := ws.F32(most)
+	tile := ws.F32(most * (hi - lo))
 	for m0 := 0; m0 < p.M; m0 += tokenTile {
 		m1 := min(m0+tokenTile, p.M)
 		xt := x[m0*p.K : m1*p.K]
@@ -62,8 +82,8 @@ func (p LinearParams) matrixRows(w []Arg, x []float32, lo, hi int, ws *Workspace
 	}
 }
 
-// Q4GemvNorm is y = W (x̂ ⊙ norm), x̂ = x/rms(x), for one row: the norm is recomputed by every worker, which costs K and saves a
-// level.
+// Q4GemvNorm is y = W (x̂ ⊙ norm), x̂ = x/rms(x), for one row or a few: the norm is recomputed by every worker, which costs K and saves
+// a level.
 func Q4GemvNorm() Kernel { return gemvNorm("q4_gemv_norm") }
 
 // Q8GemvNorm is Q4GemvNorm for 8-bit weights: the router and the shared expert's gate.
@@ -71,26 +91,33 @@ func Q8GemvNorm() Kernel { return gemvNorm("q8_gemv_norm") }
 
 func gemvNorm(name string) Kernel {
 	return Kernel{Name: name, Segments: MaxSegments, Grid: Tuning{}.linearVectorGrid, Constants: Tuning{}.linearVectorConstants, Check: linearCheck,
-		Buffers: []Buffer{{"x", F32, Read, "[K]"}, {"norm", BF16, Read, "[K]"}, {"y", F32, Write, "[N]"}},
+		Buffers: []Buffer{{"x", F32, Read, "[M, K]"}, {"norm", BF16, Read, "[K]"}, {"y", F32, Write, "[M, N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(LinearParams)
-			h := ws.F32(p.K)
-			normInto(h, a[0].F32, a[1].Raw, p.Eps)
-			p.vectorRows(a[2].F32[lo:hi], a[3:], h, lo, hi, ws)
+			h, n := ws.F32(p.M*p.K), p.N()
+			for m := range p.M {
+				normInto(h[m*p.K:(m+1)*p.K], a[0].F32[m*p.K:(m+1)*p.K], a[1].Raw, p.Eps)
+			}
+			p.batchRows(a[3:], h, lo, hi, ws, func(m int, y []float32) { copy(a[2].F32[m*n+lo:], y) })
 		}}
 }
 
-// Q4GemvAdd is x += W v for one row.
+// addTo is the residual: x[m] += y in columns from lo on.
+func addTo(x []float32, n, lo int) func(m int, y []float32) {
+	return func(m int, y []float32) {
+		for i, v := range y {
+			x[m*n+lo+i] += v
+		}
+	}
+}
+
+// Q4GemvAdd is x += W v for one row or a few.
 func Q4GemvAdd() Kernel {
 	return Kernel{Name: "q4_gemv_add", Segments: 1, Grid: Tuning{}.linearVectorGrid, Constants: Tuning{}.linearVectorConstants, Check: linearCheck,
-		Buffers: []Buffer{{"v", F32, Read, "[K]"}, {"x", F32, ReadWrite, "[N]"}},
+		Buffers: []Buffer{{"v", F32, Read, "[M, K]"}, {"x", F32, ReadWrite, "[M, N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(LinearParams)
-			y := ws.F32(hi - lo)
-			p.vectorRows(y, a[2:], a[0].F32, lo, hi, ws)
-			for i, v := range y {
-				a[1].F32[lo+i] += v
-			}
+			p.batchRows(a[2:], a[0].F32, lo, hi, ws, addTo(a[1].F32, p.N(), lo))
 		}}
 }
 

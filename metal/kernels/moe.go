@@ -52,77 +52,142 @@ const (
 	SegDown, SegSharedDown                     = 0, 1       // MoEDownAdd
 )
 
-// gateUp computes act[i] = silu(gate row)·(up row) for rows [r0, r0+len(act)) of a gate and up pair.
-func gateUp(act []float32, gate, up matrix, r0 int, h, sums []float32, ws *Workspace) {
-	u := ws.F32(len(act))
-	rowsTimesVector(act, gate, r0, h, sums)
-	rowsTimesVector(u, up, r0, h, sums)
-	for i := range act {
-		act[i] = silu(act[i]) * u[i]
+// GateUpItems is the grid of MoEGateUp: a row of each token's choices, whether or not another token chose the same, and of the shared expert.
+func (p MoEParams) GateUpItems() int { return p.M*p.T*p.I + p.SI }
+
+// Users appends the pairs, token*T + rank, that use the expert of a pair, itself the first; none where an earlier token chose that expert,
+// whose pair then lists this one too. ids is [M, T].
+func (p MoEParams) Users(dst []int, ids []uint32, pair int) []int {
+	e := ids[pair]
+	for other, o := range ids[:p.M*p.T] {
+		switch {
+		case o != e:
+		case other < pair:
+			return dst[:0]
+		default:
+			dst = append(dst, other)
+		}
 	}
+	return dst
 }
 
-// MoEGateUp is the first half of the expert block for one token: norm, top-k from the router's logits (recomputed by every worker: E
-// logits are cheaper than a level), gate and up of the chosen experts and, as one more, of the shared expert, SwiGLU. The worker of
-// item 0 stores the route for the second half. One item is one row of one expert.
+// fewVectors multiplies rows [r0, r0+n) of m with a few vectors: y[i*n:] are the results of xs[i], in the order of sums of one.
+func fewVectors(y []float32, m matrix, r0, n int, xs [][]float32, ws *Workspace) {
+	groups := m.k / Group
+	sums := ws.F32(len(xs) * groups)
+	for i, x := range xs {
+		groupSums(sums[i*groups:(i+1)*groups], x)
+	}
+	if len(xs) == 1 {
+		rowsTimesVector(y[:n], m, r0, xs[0], sums)
+		return
+	}
+	all := ws.F32(len(xs) * m.k)
+	for i, x := range xs {
+		copy(all[i*m.k:], x)
+	}
+	rowsTimesMatrix{m: m, r0: r0, r1: r0 + n, x: all, sums: sums, y: y, ldy: n, tokens: len(xs), acc: ws.F32(len(xs))}.run()
+}
+
+// MoEGateUp is the first half of the expert block for one token or a few: norm, top-k from the router's logits (recomputed by every worker: E
+// logits are cheaper than a level), gate and up of the chosen experts and, as one more, of the shared expert, SwiGLU. An expert that several
+// tokens chose is read once. The worker of item 0 stores the routes for the second half. One item is one row of one choice.
 func MoEGateUp() Kernel {
 	return Kernel{Name: "moe_gate_up", Segments: 4, Grid: Tuning{}.moeGateUpGrid, Constants: Tuning{}.moeGateUpConstants, Check: moeCheck,
-		Buffers: []Buffer{{"x", F32, Read, "[D]"}, {"norm", BF16, Read, "[D]"}, {"logits", F32, Read, "[E+1]"},
-			{"ids", U32, Write, "[T]"}, {"weights", F32, Write, "[T+1]"}, {"act", F32, Write, "[T*I + SI]"}},
+		Buffers: []Buffer{{"x", F32, Read, "[M, D]"}, {"norm", BF16, Read, "[D]"}, {"logits", F32, Read, "[M, E+1]"},
+			{"ids", U32, Write, "[M, T]"}, {"weights", F32, Write, "[M, T+1]"}, {"act", F32, Write, "[M, T*I + SI]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)
-			h, sums := ws.F32(p.D), ws.F32(p.D/Group)
-			normInto(h, a[0].F32, a[1].Raw, p.Eps)
-			groupSums(sums, h)
-			var buf [MaxTopK]uint32
-			ids, weights := buf[:p.T], ws.F32(p.T+1)
-			p.Route(a[2].F32, ids, weights)
+			h, weights := ws.F32(p.M*p.D), ws.F32(p.M*(p.T+1))
+			var routes [MaxBatch * MaxTopK]uint32
+			ids := routes[:p.M*p.T]
+			for m := range p.M {
+				normInto(h[m*p.D:(m+1)*p.D], a[0].F32[m*p.D:(m+1)*p.D], a[1].Raw, p.Eps)
+				p.Route(a[2].F32[m*(p.E+1):(m+1)*(p.E+1)], ids[m*p.T:(m+1)*p.T], weights[m*(p.T+1):(m+1)*(p.T+1)])
+			}
 			if lo == 0 {
 				copy(a[3].U32, ids)
 				copy(a[4].F32, weights)
 			}
-			w := a[6:]
-			for i := lo; i < hi; {
-				act := a[5].F32
-				if k := i / p.I; k < p.T {
-					end := min(hi, (k+1)*p.I)
-					e := int(ids[k])
-					gateUp(act[i:end], matrixOf(w, SegGate, p.D, 4).expert(e, p.I), matrixOf(w, SegUp, p.D, 4).expert(e, p.I), i-k*p.I, h, sums, ws)
-					i = end
-				} else {
-					gateUp(act[i:hi], matrixOf(w, SegSharedGate, p.D, 4), matrixOf(w, SegSharedUp, p.D, 4), i-p.T*p.I, h, sums, ws)
-					i = hi
+			w, act := a[6:], a[5].F32
+			// rows [r0, r0+n) of gate and up for some tokens; at is where each token's activations begin
+			gateUp := func(gate, up matrix, r0, n int, tokens, at []int) {
+				var xs [MaxBatch][]float32
+				for i, m := range tokens {
+					xs[i] = h[m*p.D : (m+1)*p.D]
 				}
+				g, u := ws.F32(len(tokens)*n), ws.F32(len(tokens)*n)
+				fewVectors(g, gate, r0, n, xs[:len(tokens)], ws)
+				fewVectors(u, up, r0, n, xs[:len(tokens)], ws)
+				for i := range tokens {
+					for j, v := range g[i*n : (i+1)*n] {
+						act[at[i]+r0+j] = silu(v) * u[i*n+j]
+					}
+				}
+			}
+			var pairs, tokens, at [MaxBatch]int
+			for i := lo; i < hi; {
+				pair := i / p.I
+				if pair >= p.M*p.T { // the shared expert, of all tokens
+					for m := range p.M {
+						tokens[m], at[m] = m, m*p.ActWidth()+p.T*p.I
+					}
+					gateUp(matrixOf(w, SegSharedGate, p.D, 4), matrixOf(w, SegSharedUp, p.D, 4), i-p.M*p.T*p.I, hi-i, tokens[:p.M], at[:p.M])
+					break
+				}
+				end := min(hi, (pair+1)*p.I)
+				users := p.Users(pairs[:0], ids, pair)
+				for j, u := range users {
+					tokens[j], at[j] = u/p.T, u/p.T*p.ActWidth()+u%p.T*p.I
+				}
+				if len(users) > 0 {
+					e := int(ids[pair])
+					gateUp(matrixOf(w, SegGate, p.D, 4).expert(e, p.I), matrixOf(w, SegUp, p.D, 4).expert(e, p.I), i-pair*p.I, end-i, tokens[:len(users)], at[:len(users)])
+				}
+				i = end
 			}
 		}}
 }
 
-// MoEDownAdd is the second half: x += Σ_k weights[k]·down_k(act_k) + weights[T]·shared_down(act_T), added in rank order. One item is
-// one row.
+// MoEDownAdd is the second half: x += Σ_k weights[k]·down_k(act_k) + weights[T]·shared_down(act_T) of each token, added in rank order. One item
+// is one row.
 func MoEDownAdd() Kernel {
 	return Kernel{Name: "moe_down_add", Segments: 2, Grid: Tuning{}.moeDownGrid, Constants: Tuning{}.moeDownConstants, Check: moeCheck,
-		Buffers: []Buffer{{"act", F32, Read, "[T*I + SI]"}, {"ids", U32, Read, "[T]"}, {"weights", F32, Read, "[T+1]"}, {"x", F32, ReadWrite, "[D]"}},
+		Buffers: []Buffer{{"act", F32, Read, "[M, T*I + SI]"}, {"ids", U32, Read, "[M, T]"}, {"weights", F32, Read, "[M, T+1]"}, {"x", F32, ReadWrite, "[M, D]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)
-			act, w := a[0].F32, a[4:]
+			act, ids, w := a[0].F32, a[1].U32, a[4:]
 			n := hi - lo
-			sum, y := ws.F32(n), ws.F32(n)
-			sums := ws.F32(max(p.I, p.SI) / Group)
-			clear(sum)
-			add := func(m matrix, x []float32, weight float32) {
-				s := sums[:len(x)/Group]
-				groupSums(s, x)
-				rowsTimesVector(y, m, lo, x, s)
-				for i, v := range y {
-					sum[i] += float32(weight * v)
+			var pairs [MaxBatch]int
+			var xs [MaxBatch][]float32
+			y, part := ws.F32(p.M*p.T*n), ws.F32(p.M*n) // y by pair
+			for pair := range p.M * p.T {
+				users := p.Users(pairs[:0], ids, pair)
+				if len(users) == 0 {
+					continue
+				}
+				for i, u := range users {
+					xs[i] = act[u/p.T*p.ActWidth()+u%p.T*p.I:][:p.I]
+				}
+				fewVectors(part, matrixOf(w, SegDown, p.I, 4).expert(int(ids[pair]), p.D), lo, n, xs[:len(users)], ws)
+				for i, u := range users {
+					copy(y[u*n:(u+1)*n], part[i*n:])
 				}
 			}
-			for k := range p.T {
-				add(matrixOf(w, SegDown, p.I, 4).expert(int(a[1].U32[k]), p.D), act[k*p.I:(k+1)*p.I], a[2].F32[k])
+			for m := range p.M {
+				xs[m] = act[m*p.ActWidth()+p.T*p.I:][:p.SI]
 			}
-			add(matrixOf(w, SegSharedDown, p.SI, 4), act[p.T*p.I:], a[2].F32[p.T])
-			for i, v := range sum {
-				a[3].F32[lo+i] += v
+			fewVectors(part, matrixOf(w, SegSharedDown, p.SI, 4), lo, n, xs[:p.M], ws)
+			sum := ws.F32(n)
+			for m := range p.M {
+				clear(sum)
+				for k := range p.T {
+					addScaled(sum, y[(m*p.T+k)*n:], a[2].F32[m*(p.T+1)+k])
+				}
+				addScaled(sum, part[m*n:], a[2].F32[m*(p.T+1)+p.T])
+				for i, v := range sum {
+					a[3].F32[m*p.D+lo+i] += v
+				}
 			}
 		}}
 }

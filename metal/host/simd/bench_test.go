@@ -52,3 +52,33 @@ func BenchmarkMulRows(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkMulVectors is BenchmarkMulVector with several vectors; MB/s is of weights, once.
+func BenchmarkMulVectors(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, k := range []int{512, 2048} {
+		m := randomMatrix(r, 256<<20/k*2, k, 4)
+		rows := len(m.Codes) / (k / 2)
+		for _, s := range sets(b) {
+			for n := 1; n <= 4; n++ {
+				b.Run(fmt.Sprintf("%s/K=%d/%d", s.name(), k, n), func(b *testing.B) {
+					var vs []*Vector
+					var y [][]float32
+					for range n {
+						v := &Vector{}
+						s.Quantise(v, activations(r, k))
+						vs, y = append(vs, v), append(y, make([]float32, 512))
+					}
+					b.SetBytes(int64(512 * (k/2 + k/Group*4)))
+					at := 0
+					for range b.N {
+						s.MulVectors(y, m, at, 512, vs)
+						if at += 512; at+512 > rows {
+							at = 0
+						}
+					}
+				})
+			}
+		}
+	}
+}

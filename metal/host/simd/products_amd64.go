@@ -6,23 +6,12 @@ func products512() products {
 			_, _ = x[len(steps)*Group-1], q[len(steps)*Group-1]
 			quantise16AVX512(&q[0], &steps[0], &sums[0], &x[0], len(steps), limit)
 		},
-		order: func(v *Vector, p Precision) {
-			if p == Int8 {
-				v.ordered8 = grow(v.ordered8, v.k)
-				order8AVX512(&v.ordered8[0], &v.q[0], v.k/pairSize)
-				return
-			}
-			v.ordered = grow(v.ordered, v.k)
-			order16AVX512(&v.ordered[0], &v.q[0], v.k/pairSize)
-		},
+		order: order512,
 		mulVector: func(y []float32, m Matrix, row int, v *Vector, p Precision) {
-			codes, scales, biases := m.at(row)
-			if p == Int8 {
-				gemv8AVX512(&y[0], codes, scales, biases, &v.ordered8[0], &v.steps[0], &v.sums[0], len(y), m.K/pairSize)
-				return
-			}
-			gemv16AVX512(&y[0], codes, scales, biases, &v.ordered[0], &v.steps[0], &v.sums[0], len(y), m.K/pairSize)
+			f := few{y: [4]*float32{&y[0]}, x: [4]*float32{&v.packed[0]}}
+			f.mul(1, m, row, len(y), p)
 		},
+		mulFew: mulFew512,
 		mulCodes8: func(y []float32, m Matrix, row int, v *Vector) {
 			codes, scales, biases := m.at(row)
 			gemvCodes8AVX512(&y[0], codes, scales, biases, &v.q[0], &v.steps[0], &v.sums[0], len(y), m.K/pairSize)
@@ -40,6 +29,73 @@ func products512() products {
 			pack16AVX512(&b.q16[t*Group], &r.q[0], groups, 2*b.padded*Group)
 		},
 		mulTile: mulTile512,
+	}
+}
+
+// Blocks of a vector's packed words: up to blockPairs pairs of groups, behind their steps and sums, 16 of each.
+const (
+	blockPairs = 8
+	blockHead  = 2 * 2 * blockPairs
+)
+
+// order512 lays q out beside its steps and sums, so that a kernel walks with one pointer a vector.
+func order512(v *Vector, p Precision) {
+	words, order := pairSize/2, order16AVX512
+	if p == Int8 {
+		words, order = pairSize/4, order8AVX512
+	}
+	pairs := v.k / pairSize
+	v.packed = grow(v.packed, (pairs+blockPairs-1)/blockPairs*blockHead+pairs*words)
+	at := 0
+	for first := 0; first < pairs; first += blockPairs {
+		n := min(blockPairs, pairs-first)
+		copy(v.packed[at:], v.steps[2*first:2*(first+n)])
+		copy(v.packed[at+blockHead/2:], v.sums[2*first:2*(first+n)])
+		order(&v.packed[at+blockHead], &v.q[first*pairSize], n)
+		at += blockHead + n*words
+	}
+}
+
+// few is what the kernels of one to four vectors read: where results go, and packed vectors.
+type few struct{ y, x [4]*float32 }
+
+func mulFew512(y [][]float32, m Matrix, row, n int, vs []*Vector, p Precision) {
+	for len(vs) > 0 {
+		var f few
+		some := min(len(vs), len(f.x))
+		for i, v := range vs[:some] {
+			_ = y[i][n-1]
+			f.y[i], f.x[i] = &y[i][0], &v.packed[0]
+		}
+		f.mul(some, m, row, n, p)
+		y, vs = y[some:], vs[some:]
+	}
+}
+
+// mul calls the kernel of so many vectors; by name, because through a variable f would be allocated.
+func (f *few) mul(vectors int, m Matrix, row, n int, p Precision) {
+	codes, scales, biases := m.at(row)
+	pairs := m.K / pairSize
+	if p == Int8 {
+		vectors += 4
+	}
+	switch vectors {
+	case 1:
+		gemv16x1AVX512(f, codes, scales, biases, n, pairs)
+	case 2:
+		gemv16x2AVX512(f, codes, scales, biases, n, pairs)
+	case 3:
+		gemv16x3AVX512(f, codes, scales, biases, n, pairs)
+	case 4:
+		gemv16x4AVX512(f, codes, scales, biases, n, pairs)
+	case 5:
+		gemv8x1AVX512(f, codes, scales, biases, n, pairs)
+	case 6:
+		gemv8x2AVX512(f, codes, scales, biases, n, pairs)
+	case 7:
+		gemv8x3AVX512(f, codes, scales, biases, n, pairs)
+	case 8:
+		gemv8x4AVX512(f, codes, scales, biases, n, pairs)
 	}
 }
 

@@ -97,6 +97,8 @@ type products struct {
 	order func(v *Vector, p Precision)
 	// mulVector is y[i] = row i · v for 4-bit rows.
 	mulVector func(y []float32, m Matrix, row int, v *Vector, p Precision)
+	// mulFew is y[i] = n rows from row on times vs[i] for 4-bit rows, each what mulVector gives; nil where there is no kernel for it.
+	mulFew func(y [][]float32, m Matrix, row, n int, vs []*Vector, p Precision)
 	// mulCodes8 is mulVector for 8-bit rows.
 	mulCodes8 func(y []float32, m Matrix, row int, v *Vector)
 	// tile is how many rows mulTile takes, 0 where there is none; widths are multiples of unit, tokens are padded to one of padTokens.
@@ -150,10 +152,10 @@ func Fits(k int) bool { return k > 0 && k%pairSize == 0 }
 // Vector is one row of activations, quantised. Its memory is reused.
 type Vector struct {
 	k           int
-	q           []int16 // in their own order
-	ordered     []int16
-	ordered8    []int8
-	words       []uint64 // of the portable kernels
+	q           []int16   // in their own order
+	ordered     []int16   // of the AVX2 kernels
+	packed      []float32 // of the AVX-512 kernels: words of any kind
+	words       []uint64  // of the portable kernels
 	steps, sums []float32
 }
 
@@ -179,6 +181,36 @@ func (s *Set) MulVector(y []float32, m Matrix, row int, v *Vector) {
 		s.mulCodes8(y, m, row, v)
 	} else {
 		s.mulVector(y, m, row, v, s.Precision)
+	}
+}
+
+// fewRows is how many rows of weights all vectors of MulVectors meet before the next, where they have no kernel of their own: 9 KiB of 2,048
+// wide rows, which stay in the first cache.
+const fewRows = 8
+
+// MulVectors is y[v][i] = row+i of m times vs[v], n rows: each what MulVector gives, and the weights come from memory once.
+func (s *Set) MulVectors(y [][]float32, m Matrix, row, n int, vs []*Vector) {
+	switch {
+	case n == 0:
+		return
+	case len(vs) == 1:
+		s.MulVector(y[0][:n], m, row, vs[0])
+		return
+	case m.Bits == 4 && s.mulFew != nil:
+		m.check(row, n)
+		for _, v := range vs {
+			if m.K != v.k {
+				panic(fmt.Sprintf("simd: got a vector of %d for rows of %d", v.k, m.K))
+			}
+		}
+		s.mulFew(y, m, row, n, vs, s.Precision)
+		return
+	}
+	for i := 0; i < n; i += fewRows {
+		end := min(i+fewRows, n)
+		for j, v := range vs {
+			s.MulVector(y[j][i:end], m, row+i, v)
+		}
 	}
 }
 

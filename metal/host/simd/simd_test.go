@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -364,6 +365,37 @@ func TestDelta(t *testing.T) {
 			}
 			if e := apart(d.State, state); !(e < 1e-5) {
 				t.Errorf("%s, %+v: got the state off by %.2g", s.name(), c, e)
+			}
+		}
+	}
+}
+
+// A vector's results do not depend on the others that are multiplied with it.
+func TestMulVectorsIsMulVectorOfEach(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, s := range sets(t) {
+		for _, bits := range []int{4, 8} {
+			for _, k := range []int{128, 256, 512, 640, 1024, 1920, 2048} {
+				for _, rows := range []int{1, 3, 8, 9, 33} {
+					for n := 1; n <= 5; n++ {
+						m := randomMatrix(r, rows+2, k, bits)
+						var vs []*Vector
+						var y, want [][]float32
+						for range n {
+							v := &Vector{}
+							s.Quantise(v, activations(r, k))
+							one := make([]float32, rows)
+							s.MulVector(one, m, 1, v)
+							vs, y, want = append(vs, v), append(y, make([]float32, rows)), append(want, one)
+						}
+						s.MulVectors(y, m, 1, rows, vs)
+						for i := range want {
+							if !slices.Equal(y[i], want[i]) {
+								t.Fatalf("%s, %d bits, %d rows of %d, vector %d of %d: got %v, want what it is alone, %v", s.name(), bits, rows, k, i, n, y[i], want[i])
+							}
+						}
+					}
+				}
 			}
 		}
 	}
