@@ -13,7 +13,6 @@ type attentionBlock struct {
 	inputs       []linear // q (with gates), k, v: side by side in one row of "qkv"
 	out          linear
 	qNorm, kNorm plan.Range
-	keys, values plan.Range
 	qkv, o       plan.Range
 }
 
@@ -26,30 +25,34 @@ func (e *emitter) attention(layer, blocks int) attentionBlock {
 		out:    project(m+"o_proj", s.Hidden, s.QWidth(), 4),
 		qNorm:  e.vector(m+"q_norm.weight", s.HeadDim),
 		kNorm:  e.vector(m+"k_norm.weight", s.HeadDim),
-		keys:   e.state("keys", layer),
-		values: e.state("values", layer),
 	}
 	b.qkv = e.scratch("attn.qkv", e.tokens*b.params.Stride())
 	b.o = e.scratch("attn.o", e.tokens*s.QWidth())
 	return b
 }
 
-// attentionDecode appends the mixer of one token with a cache of up to blocks blocks: four levels. The traffic of the cache is
+// attentionDecode appends the mixer of one token a sequence with caches of up to blocks blocks: four levels. The traffic of a cache is
 // counted for a full last block.
 func (e *emitter) attentionDecode(layer int, name string, blocks int) {
 	b := e.attention(layer, blocks)
 	e.mixerInput(name, ".qkv", b.prefix, b.qkv, b.inputs)
 	if e.Ablate.Off(ablate.FusedAttention) {
-		e.attentionUnfused(b, name)
+		e.attentionUnfused(layer, b, name)
 		return
 	}
-	acc := e.scratch("attn.acc", e.s.Heads*blocks*e.s.HeadDim)
-	stats := e.scratch("attn.stats", e.s.Heads*blocks*2)
+	one := b.params
+	one.M = 1
+	partials, stride, width := e.s.Heads*blocks, one.Stride(), e.s.QWidth()
+	acc, stats := e.scratch("attn.acc", e.tokens*partials*e.s.HeadDim), e.scratch("attn.stats", e.tokens*partials*2)
 	rows := int64(min(blocks*kernels.AttnBlock, e.context)*e.s.KVWidth()) * e.cacheBytes()
-	args := ranges(b.qkv, b.qNorm, b.kNorm, e.rope(), e.step(), b.keys, b.values, acc, stats)
-	args[5].touched, args[6].touched = rows/2, rows/2 // declared read-write; the rows are read once and one row is written
-	e.dispatch(name+".attend", kernels.AttnDecode(e.cacheType()), b.params, b.params.DecodeItems(), args)
-	e.dispatch(name+".combine", kernels.AttnCombine(), b.params, e.s.Heads, ranges(acc, stats, b.qkv, e.step(), b.o))
+	for r := range e.tokens {
+		qkv := b.qkv.Part(r*stride, stride, plan.F32)
+		acc, stats := acc.Part(r*partials*e.s.HeadDim, partials*e.s.HeadDim, plan.F32), stats.Part(r*partials*2, partials*2, plan.F32)
+		args := ranges(qkv, b.qNorm, b.kNorm, e.rope().Part(r*e.s.RotaryDim, e.s.RotaryDim, plan.F32), e.step(r), e.state("keys", layer, r), e.state("values", layer, r), acc, stats)
+		args[5].touched, args[6].touched = rows/2, rows/2 // declared read-write; the rows are read once and one row is written
+		e.dispatch(rowName(name+".attend", r), kernels.AttnDecode(e.cacheType()), one, one.DecodeItems(), args)
+		e.dispatch(rowName(name+".combine", r), kernels.AttnCombine(), one, e.s.Heads, ranges(acc, stats, qkv, e.step(r), b.o.Part(r*width, width, plan.F32)))
+	}
 	e.mixerOutput(name, kernels.Q4GemvAdd(), b.o, b.out)
 }
 
@@ -57,17 +60,18 @@ func (e *emitter) attentionDecode(layer int, name string, blocks int) {
 func (e *emitter) attentionPrefill(layer int, name string) {
 	b := e.attention(layer, 0)
 	e.mixerInput(name, ".qkv", b.prefix, b.qkv, b.inputs)
-	e.attentionUnfused(b, name)
+	e.attentionUnfused(layer, b, name)
 }
 
-// attentionUnfused appends what follows the input projections, for any number of tokens.
-func (e *emitter) attentionUnfused(b attentionBlock, name string) {
+// attentionUnfused appends what follows the input projections, for any number of tokens of one sequence.
+func (e *emitter) attentionUnfused(layer int, b attentionBlock, name string) {
+	keys, values, step := e.state("keys", layer, 0), e.state("values", layer, 0), e.step(0)
 	q := e.scratch("attn.q", e.tokens*e.s.QWidth())
 	row := int64(e.tokens*e.s.KVWidth()) * e.cacheBytes()
-	args := ranges(b.qkv, b.qNorm, b.kNorm, e.rope(), e.step(), q, b.keys, b.values)
+	args := ranges(b.qkv, b.qNorm, b.kNorm, e.rope(), step, q, keys, values)
 	args[6].touched, args[7].touched = row, row
 	e.dispatch(name+".prep", kernels.AttnPrep(e.cacheType()), b.params, e.tokens, args)
-	args = ranges(q, b.keys, b.values, b.qkv, e.step(), b.o)
+	args = ranges(q, keys, values, b.qkv, step, b.o)
 	args[1].touched, args[2].touched = row, row
 	e.dispatch(name+".attend", kernels.AttnPrefill(e.cacheType()), b.params, b.params.PrefillItems(), args)
 	e.mixerOutput(name, kernels.Q4GemmAdd(), b.o, b.out)

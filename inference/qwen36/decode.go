@@ -3,20 +3,35 @@ package qwen36
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"pond/inference/ablate"
 	"pond/inference/plan"
 	"pond/metal/kernels"
 )
 
-// Decode is the plan of one token, given a cache of context rows of which at most keys are used: 6 levels a gated delta net layer, 7 an
-// attention layer, one before and two after. Position, token and rotation angles are inputs, so the plan serves every step
-// whose keys fit. Options that switch fused kernels off add levels.
+// Decode is the plan of one token of one sequence, see DecodeBatch.
 func (o Options) Decode(s Shape, context, keys int) (*plan.Plan, error) {
+	return o.DecodeBatch(s, context, keys, 1)
+}
+
+// DecodeBatch is the plan of one token each of rows sequences, given caches of context rows of which at most keys are used: 6 levels a gated delta
+// net layer, 7 an attention layer, one before and two after. Products read their weights once for all rows; what works on a sequence's state
+// is a dispatch a row, side by side in one level. No row's arithmetic depends on its neighbours, so each gets the bits that it would get alone.
+// Position, token and rotation angles are inputs, so the plan serves every step whose keys fit. Options that switch fused kernels off add
+// levels, and are for one row.
+func (o Options) DecodeBatch(s Shape, context, keys, rows int) (*plan.Plan, error) {
 	if keys < 1 || keys > context {
 		return nil, fmt.Errorf("decode plan: got %d keys, want 1 to %d", keys, context)
 	}
-	e := o.newEmitter("decode", s, 1, context)
+	if most := o.batchRows(); rows < 1 || rows > most {
+		return nil, fmt.Errorf("decode plan: got %d rows, want 1 to %d", rows, most)
+	}
+	name := "decode"
+	if rows > 1 {
+		name = fmt.Sprintf("decode of %d", rows)
+	}
+	e := o.newEmitter(name, s, rows, context)
 	e.decodes = true
 	e.embed()
 	for i := range s.Layers {
@@ -32,8 +47,19 @@ func (o Options) Decode(s Shape, context, keys int) (*plan.Plan, error) {
 			e.moeDecode(i, name+".moe")
 		}
 	}
-	e.head(e.stream())
+	e.head(e.stream(), rows)
 	return e.Build()
+}
+
+// batchRows is how many sequences a decode plan takes. The kernels that stand in where fused ones are switched off take several tokens of one
+// sequence, not one of several, or a row's sums would depend on its neighbours.
+func (o Options) batchRows() int {
+	for _, w := range []ablate.Switch{ablate.FusedNorm, ablate.FusedGDN, ablate.FusedAttention, ablate.FusedExperts, ablate.FusedResidual, ablate.FixedBlockAttention} {
+		if slices.Contains(o.Ablate.Asked(), w) {
+			return 1
+		}
+	}
+	return kernels.MaxBatch
 }
 
 // Blocks is how many attention blocks hold a number of keys.
@@ -69,7 +95,7 @@ func (o Options) Prefill(s Shape, context, tokens int, l Logits) (*plan.Plan, er
 		logits := e.Buffer(BufLogits, plan.Output, plan.F32, tokens*s.Vocab)
 		e.dispatch("lm_head", kernels.Q4Gemm(), e.product(tokens, head), s.Vocab, ranges(h, logits), head)
 	} else {
-		e.head(e.stream().Part((tokens-1)*s.Hidden, s.Hidden, plan.F32))
+		e.head(e.stream().Part((tokens-1)*s.Hidden, s.Hidden, plan.F32), 1)
 	}
 	return e.Build()
 }
@@ -80,13 +106,16 @@ func (e *emitter) embed() {
 	e.dispatch("embed", kernels.EmbedQ4(), kernels.EmbedParams{M: e.tokens, D: e.s.Hidden, Vocab: e.s.Vocab}, e.tokens, ranges(tokens, e.stream()), table)
 }
 
-// head appends the final norm, the logits and the greedy choice for one row of x.
-func (e *emitter) head(x plan.Range) {
+// head appends the final norm, the logits and the greedy choice for some rows of x.
+func (e *emitter) head(x plan.Range, rows int) {
 	head := project(headModule, e.s.Vocab, e.s.Hidden, 4)
-	logits := e.Buffer(BufLogits, plan.Output, plan.F32, e.s.Vocab)
-	e.dispatch("lm_head", kernels.Q4GemvNorm(), e.product(1, head), e.s.Vocab, ranges(x, e.vector(textPrefix+"norm.weight", e.s.Hidden), logits), head)
-	choice := e.Buffer(BufChoice, plan.Output, plan.U32, 1)
-	e.dispatch("argmax", kernels.Argmax(), kernels.ArgmaxParams{N: e.s.UsableIDs()}, 1, ranges(logits, choice))
+	logits := e.Buffer(BufLogits, plan.Output, plan.F32, rows*e.s.Vocab)
+	e.dispatch("lm_head", kernels.Q4GemvNorm(), e.product(rows, head), e.s.Vocab, ranges(x, e.vector(textPrefix+"norm.weight", e.s.Hidden), logits), head)
+	choice := e.Buffer(BufChoice, plan.Output, plan.U32, rows)
+	for r := range rows {
+		e.dispatch(rowName("argmax", r), kernels.Argmax(), kernels.ArgmaxParams{N: e.s.UsableIDs()}, 1,
+			ranges(logits.Part(r*e.s.Vocab, e.s.Vocab, plan.F32), choice.Part(r, 1, plan.U32)))
+	}
 }
 
 // Rope writes the rotation of tokens positions from first into dst [tokens, RotaryDim]: cosines, then sines, of p·theta^(−2i/R).

@@ -11,14 +11,22 @@ import (
 // Names of the buffers that are not weights. State is per sequence, inputs are written before a run, outputs read after it.
 const (
 	BufTokens = "tokens" // input, U32 [M]
-	BufStep   = "step"   // input, U32 [1]: position of the chunk's first token
+	BufStep   = "step"   // input, U32 [rows]: position of the chunk's first token, or of each sequence's
 	BufRope   = "rope"   // input, F32 [M, RotaryDim]: cosines, then sines
-	BufLogits = "logits" // output, F32 [Vocab], or [M, Vocab] when all are wanted
-	BufChoice = "choice" // output, U32 [1]: the greedy token
+	BufLogits = "logits" // output, F32 [rows, Vocab], or [M, Vocab] when all are wanted
+	BufChoice = "choice" // output, U32 [rows]: the greedy token
 )
 
 // StateName names a state buffer of a layer: kind is "state", "next", "window", "keys" or "values".
 func StateName(kind string, layer int) string { return fmt.Sprintf("%s.%d", kind, layer) }
+
+// rowName is the name of a sequence's own dispatch or state in a plan of several: the first's is that in a plan of one.
+func rowName(name string, row int) string {
+	if row == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s@%d", name, row)
+}
 
 // StateBuffers lists what one sequence of up to context tokens carries, in layer order. The window is a ring of ConvTaps rows.
 func (o Options) StateBuffers(s Shape, context int) []cache.Spec {
@@ -43,8 +51,8 @@ type emitter struct {
 	*plan.Builder
 	Options
 	s       Shape
-	decodes bool                  // the plan of one token, by its own kernels
-	tokens  int                   // M
+	decodes bool                  // the plan of one token a sequence, by its own kernels
+	tokens  int                   // M; in decode also the sequences
 	context int                   // rows of the KV cache
 	states  map[string]cache.Spec // by name
 }
@@ -90,7 +98,14 @@ func (e *emitter) scratchIDs(name string, n int) plan.Range {
 	return e.Buffer(name, plan.Scratch, plan.U32, n)
 }
 
-func (e *emitter) step() plan.Range { return e.Buffer(BufStep, plan.Input, plan.U32, 1) }
+// step is where a row's sequence stands; a chunk has one row.
+func (e *emitter) step(row int) plan.Range {
+	n := 1
+	if e.decodes {
+		n = e.tokens
+	}
+	return e.Buffer(BufStep, plan.Input, plan.U32, n).Part(row, 1, plan.U32)
+}
 
 func (e *emitter) rope() plan.Range {
 	return e.Buffer(BufRope, plan.Input, plan.F32, e.tokens*e.s.RotaryDim)
@@ -98,7 +113,8 @@ func (e *emitter) rope() plan.Range {
 
 func (e *emitter) stream() plan.Range { return e.scratch("x", e.tokens*e.s.Hidden) }
 
-func (e *emitter) state(kind string, layer int) plan.Range {
+// state is a buffer of a row's sequence.
+func (e *emitter) state(kind string, layer, row int) plan.Range {
 	b, ok := e.states[StateName(kind, layer)]
 	if !ok {
 		e.Fail(fmt.Errorf("qwen36: internal error: no state %s in layer %d", kind, layer))
@@ -108,7 +124,7 @@ func (e *emitter) state(kind string, layer int) plan.Range {
 	if b.RowBytes > 0 && e.halfKV() {
 		t = plan.BF16
 	}
-	return e.Buffer(b.Name, plan.State, t, int(b.LenBytes/t.Bytes()))
+	return e.Buffer(rowName(b.Name, row), plan.State, t, int(b.LenBytes/t.Bytes()))
 }
 
 // operand is one argument: a range and, where a run moves less than all of it, how much.

@@ -13,7 +13,6 @@ type gdnBlock struct {
 	inputs              []linear // qkv, z, b, a: side by side in one row of "in"
 	out                 linear
 	conv, aLog, dt, nrm plan.Range
-	state, window       plan.Range
 	in, y               plan.Range
 }
 
@@ -24,13 +23,11 @@ func (e *emitter) gdn(layer int) gdnBlock {
 		inputs: []linear{
 			project(m+"in_proj_qkv", s.ConvDim(), s.Hidden, 4), project(m+"in_proj_z", s.ValueWidth(), s.Hidden, 4),
 			project(m+"in_proj_b", s.ValueHeads, s.Hidden, 4), project(m+"in_proj_a", s.ValueHeads, s.Hidden, 4)},
-		out:    project(m+"out_proj", s.Hidden, s.ValueWidth(), 4),
-		conv:   e.vector(m+"conv1d.weight", s.ConvDim()*s.ConvTaps),
-		aLog:   e.vector(m+"A_log", s.ValueHeads),
-		dt:     e.vector(m+"dt_bias", s.ValueHeads),
-		nrm:    e.vector(m+"norm.weight", s.ValueDim),
-		state:  e.state("state", layer),
-		window: e.state("window", layer),
+		out:  project(m+"out_proj", s.Hidden, s.ValueWidth(), 4),
+		conv: e.vector(m+"conv1d.weight", s.ConvDim()*s.ConvTaps),
+		aLog: e.vector(m+"A_log", s.ValueHeads),
+		dt:   e.vector(m+"dt_bias", s.ValueHeads),
+		nrm:  e.vector(m+"norm.weight", s.ValueDim),
 	}
 	stride := 0
 	for _, l := range b.inputs {
@@ -42,16 +39,20 @@ func (e *emitter) gdn(layer int) gdnBlock {
 	return b
 }
 
-// gdnDecode appends the mixer of one token: three levels.
+// gdnDecode appends the mixer of one token a sequence: three levels.
 func (e *emitter) gdnDecode(layer int, name string) {
 	b, x := e.gdn(layer), e.stream()
 	e.mixerInput(name, ".in", b.prefix, b.in, b.inputs)
 	if e.Ablate.Off(ablate.FusedGDN) {
-		e.gdnUnfused(b, name)
+		e.gdnUnfused(layer, b, name)
 		return
 	}
-	e.dispatch(name+".step", kernels.GDNStep(), b.params, b.params.StateItems(),
-		ranges(b.in, b.conv, b.aLog, b.dt, e.step(), b.window, b.state, e.state("next", layer), b.y))
+	one, width := b.params, e.s.ValueWidth()
+	one.M = 1
+	for r := range e.tokens {
+		e.dispatch(rowName(name+".step", r), kernels.GDNStep(), one, one.StateItems(), ranges(b.in.Part(r*one.Stride, one.Stride, plan.F32), b.conv, b.aLog, b.dt,
+			e.step(r), e.state("window", layer, r), e.state("state", layer, r), e.state("next", layer, r), b.y.Part(r*width, width, plan.F32)))
+	}
 	if e.Ablate.Off(ablate.FusedResidual) {
 		e.gdnOutput(b, name)
 		return
@@ -63,15 +64,16 @@ func (e *emitter) gdnDecode(layer int, name string) {
 func (e *emitter) gdnPrefill(layer int, name string) {
 	b := e.gdn(layer)
 	e.mixerInput(name, ".in", b.prefix, b.in, b.inputs)
-	e.gdnUnfused(b, name)
+	e.gdnUnfused(layer, b, name)
 }
 
-// gdnUnfused appends what follows the input projection, step by step, for any number of tokens.
-func (e *emitter) gdnUnfused(b gdnBlock, name string) {
+// gdnUnfused appends what follows the input projection, step by step, for any number of tokens of one sequence.
+func (e *emitter) gdnUnfused(layer int, b gdnBlock, name string) {
+	state, window, step := e.state("state", layer, 0), e.state("window", layer, 0), e.step(0)
 	c := e.scratch("gdn.c", e.tokens*e.s.ConvDim())
-	e.dispatch(name+".conv", kernels.GDNConv(), b.params, e.tokens, ranges(b.in, b.conv, e.step(), b.window, c))
-	e.dispatch(name+".window", kernels.GDNWindowStore(), b.params, b.params.WindowItems(), ranges(b.in, e.step(), b.window))
-	e.dispatch(name+".scan", kernels.GDNScan(), b.params, b.params.StateItems(), ranges(c, b.in, b.aLog, b.dt, e.step(), b.state, b.y))
+	e.dispatch(name+".conv", kernels.GDNConv(), b.params, e.tokens, ranges(b.in, b.conv, step, window, c))
+	e.dispatch(name+".window", kernels.GDNWindowStore(), b.params, b.params.WindowItems(), ranges(b.in, step, window))
+	e.dispatch(name+".scan", kernels.GDNScan(), b.params, b.params.StateItems(), ranges(c, b.in, b.aLog, b.dt, step, state, b.y))
 	e.gdnOutput(b, name)
 }
 

@@ -23,19 +23,21 @@ type Model struct {
 	weights map[string]metal.Buffer
 	edges   map[string]metal.Buffer // inputs and outputs, shared by all passes
 	scratch metal.Buffer            // shared by all passes: nothing in it lives between runs
-	slots   map[string]int          // of each state buffer, by name
+	slots   map[string]int          // of each state buffer, by its name in a plan
 	next    map[string]bool         // state buffers that a step writes anew
-	decode  map[int]bound           // by attention blocks
-	prefill map[chunk]bound         // by size; only sizes that come again are kept
+	decode  map[batch]bound
+	prefill map[chunk]bound // by size; only sizes that come again are kept
 }
 
 // NewModel places the weights. LoadWeights has checked names, types and shapes before.
 func (o Options) NewModel(dev metal.Device, c *checkpoint.Checkpoint, s Shape, context int) (*Model, error) {
 	m := &Model{Shape: s, Context: context, options: o, dev: dev, weights: map[string]metal.Buffer{}, edges: map[string]metal.Buffer{}, slots: map[string]int{}, next: map[string]bool{},
-		decode: map[int]bound{}, prefill: map[chunk]bound{}}
+		decode: map[batch]bound{}, prefill: map[chunk]bound{}}
 	specs := o.StateBuffers(s, context)
-	for i, name := range cache.Names(specs) {
-		m.slots[name] = i
+	for row := range kernels.MaxBatch {
+		for _, name := range cache.Names(specs) {
+			m.slots[rowName(name, row)] = len(m.slots)
+		}
 	}
 	for _, b := range specs {
 		m.next[b.Next] = true
@@ -86,6 +88,9 @@ type Sequence struct {
 
 	m *Model
 }
+
+// batch is a decode pass: of so many sequences, with so many attention blocks.
+type batch struct{ rows, blocks int }
 
 type chunk struct {
 	tokens int
@@ -183,19 +188,19 @@ func (m *Model) growScratch(lenBytes int64) (err error) {
 	return err
 }
 
-// decodePass returns the pass whose attention covers keys keys. Its size is the next power of two of blocks, so that a long answer
-// meets at most eleven of them.
-func (m *Model) decodePass(keys int) (bound, error) {
-	blocks := 1
-	for blocks < Blocks(keys) {
-		blocks *= 2
+// decodePass returns the pass of so many sequences whose attention covers keys keys. Its size is the next power of two of blocks, so that a
+// long answer meets at most eleven of them.
+func (m *Model) decodePass(rows, keys int) (bound, error) {
+	key := batch{rows: rows, blocks: 1}
+	for key.blocks < Blocks(keys) {
+		key.blocks *= 2
 	}
-	if b, ok := m.decode[blocks]; ok {
+	if b, ok := m.decode[key]; ok {
 		return b, nil
 	}
-	b, err := m.bind(m.options.Decode(m.Shape, m.Context, min(m.Context, blocks*kernels.AttnBlock)))
+	b, err := m.bind(m.options.DecodeBatch(m.Shape, m.Context, min(m.Context, key.blocks*kernels.AttnBlock), rows))
 	if err == nil {
-		m.decode[blocks] = b
+		m.decode[key] = b
 	}
 	return b, err
 }
@@ -217,19 +222,56 @@ func (m *Model) prefillPass(c chunk) (bound, error) {
 	return b, nil
 }
 
-// Token takes in one token and returns the logits of the next, [Vocab] f32, valid until the next run.
-func (q *Sequence) Token(id int32) ([]float32, error) {
-	if err := q.fits([]int32{id}); err != nil {
-		return nil, err
+// MostTogether is how many sequences Step takes.
+func (m *Model) MostTogether() int { return m.options.batchRows() }
+
+// Step takes in one token of each of some different sequences, in one pass that reads the weights once, and returns the logits of the next of
+// each, [Vocab] f32, valid until the next run. Each sequence gets what Token would give it, to the bit. Where it fails after the checks, what
+// state the sequences are in is undefined.
+func (m *Model) Step(qs []*Sequence, ids []int32) ([][]float32, error) {
+	keys := 0
+	for i, q := range qs {
+		if err := q.fits(ids[i : i+1]); err != nil {
+			return nil, err
+		}
+		keys = max(keys, q.Pos()+1)
 	}
-	b, err := q.m.decodePass(q.Pos() + 1)
+	b, err := m.decodePass(len(qs), keys)
 	if err != nil {
 		return nil, err
 	}
-	if err := q.run(b, []int32{id}); err != nil {
+	o := qs[0].Options
+	o.Slots = make([]metal.Buffer, 0, len(qs)*len(m.slots)/kernels.MaxBatch)
+	for i, q := range qs {
+		b.tokens.U32()[i] = uint32(ids[i])
+		b.step.U32()[i] = uint32(q.Pos())
+		if b.rope != nil {
+			m.Shape.Rope(b.rope.F32()[i*m.Shape.RotaryDim:], q.Pos(), 1)
+		}
+		o.Slots = append(o.Slots, q.Buffers()...)
+	}
+	if err := m.dev.Run(b.pass, o); err != nil {
 		return nil, err
 	}
-	return b.logits.F32()[:q.m.Shape.Vocab], nil
+	logits := make([][]float32, len(qs))
+	for i, q := range qs {
+		if b.next {
+			q.Step()
+		} else {
+			q.Advance(1)
+		}
+		logits[i] = b.logits.F32()[i*m.Shape.Vocab : (i+1)*m.Shape.Vocab]
+	}
+	return logits, nil
+}
+
+// Token takes in one token and returns the logits of the next, [Vocab] f32, valid until the next run.
+func (q *Sequence) Token(id int32) ([]float32, error) {
+	logits, err := q.m.Step([]*Sequence{q}, []int32{id})
+	if err != nil {
+		return nil, err
+	}
+	return logits[0], nil
 }
 
 // Chunk takes in tokens at once and returns the logits after the last, [Vocab], or after each, [len(ids), Vocab]; valid until the

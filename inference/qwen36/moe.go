@@ -47,14 +47,14 @@ func (e *emitter) moe(layer int) moeBlock {
 	return b
 }
 
-// moeDecode appends the experts of one token: three levels. The shared expert rides along as one more expert.
+// moeDecode appends the experts of one token a sequence: three levels. The shared expert rides along as one more expert.
 func (e *emitter) moeDecode(layer int, name string) {
 	b, x := e.moe(layer), e.stream()
 	norm := e.vector(b.norm, e.s.Hidden)
-	p := e.product(1, b.router, b.sharedRow)
+	p := e.product(e.tokens, b.router, b.sharedRow)
 	e.dispatch(name+".router", kernels.Q8GemvNorm(), p, p.N(), ranges(x, norm, b.logits), b.router, b.sharedRow)
-	act := e.scratch("moe.act", b.params.ActWidth())
-	e.dispatch(name+".gate_up", kernels.MoEGateUp(), b.params, b.params.ActWidth(), ranges(x, norm, b.logits, b.ids, b.weights, act),
+	act := e.scratch("moe.act", e.tokens*b.params.ActWidth())
+	e.dispatch(name+".gate_up", kernels.MoEGateUp(), b.params, b.params.GateUpItems(), ranges(x, norm, b.logits, b.ids, b.weights, act),
 		b.gate, b.up, b.sharedGate, b.sharedUp)
 	e.dispatch(name+".down", kernels.MoEDownAdd(), b.params, e.s.Hidden, ranges(act, b.ids, b.weights, x), b.down, b.sharedDown)
 }

@@ -17,7 +17,7 @@ type Options struct {
 	GPU bool
 }
 
-// Decode is the plan of one token, see Options.Decode.
+// Decode is the plan of one token of one sequence, see Options.Decode.
 func Decode(s Shape, context, keys int) (*plan.Plan, error) {
 	return Options{}.Decode(s, context, keys)
 }

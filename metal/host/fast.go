@@ -20,6 +20,7 @@ type scratch struct {
 	ids     [kernels.MaxBatch * kernels.MaxTopK]uint32
 	weights [kernels.MaxBatch * (kernels.MaxTopK + 1)]float32
 	few     few
+	act     [kernels.MaxBatch][]float32 // where the activations of s.few go
 
 	q, k, gates    []float32 // of the gdn scan, and of attention
 	gate, up, zero []float32
@@ -54,6 +55,10 @@ type few struct {
 	vs    [kernels.MaxBatch]*simd.Vector
 	y, up [kernels.MaxBatch][]float32
 }
+
+// padded is n rounded up to whole vectors of any level. What is left over after whole vectors is computed in another way, with other bits, so
+// where work is cut must not decide what is left over.
+func padded(n int) int { return (n + 15) &^ 15 }
 
 // vectors are the first n prepared vectors.
 func (s *scratch) vectors(n int) []simd.Vector {

@@ -23,7 +23,7 @@ func (f fast) moeGateUp(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 		if pair >= p.M*p.T { // the shared expert, of all tokens
 			row := i - p.M*p.T*p.I
 			for m := range p.M {
-				s.few.vs[m], s.few.y[m] = &s.vecs[m], act[m*p.ActWidth()+p.T*p.I+row:][:hi-i]
+				s.few.vs[m], s.act[m] = &s.vecs[m], act[m*p.ActWidth()+p.T*p.I+row:][:hi-i]
 			}
 			f.gateUp(matrix(w, kernels.SegSharedGate, p.D, 4), matrix(w, kernels.SegSharedUp, p.D, 4), row, hi-i, p.M, s)
 			return
@@ -31,7 +31,7 @@ func (f fast) moeGateUp(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 		row, end := i-pair*p.I, min(hi, (pair+1)*p.I)
 		users := p.Users(pairs[:0], ids, pair)
 		for j, u := range users {
-			s.few.vs[j], s.few.y[j] = &s.vecs[u/p.T], act[u/p.T*p.ActWidth()+u%p.T*p.I+row:][:end-i]
+			s.few.vs[j], s.act[j] = &s.vecs[u/p.T], act[u/p.T*p.ActWidth()+u%p.T*p.I+row:][:end-i]
 		}
 		if len(users) > 0 {
 			e := int(ids[pair])
@@ -41,16 +41,18 @@ func (f fast) moeGateUp(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 	}
 }
 
-// gateUp is silu(gate)·up for n rows from row on, of the first tokens that s.few lists.
+// gateUp puts silu(gate)·up, for n rows from row on, to s.act of the first tokens of s.few.
 func (f fast) gateUp(gate, up simd.Matrix, row, n, tokens int, s *scratch) {
-	u := size(&s.up, tokens*n)
+	w := padded(n)
+	g, u := size(&s.gate, tokens*w), size(&s.up, tokens*w)
 	for i := range tokens {
-		s.few.up[i] = u[i*n : (i+1)*n]
+		s.few.y[i], s.few.up[i] = g[i*w:(i+1)*w], u[i*w:(i+1)*w]
 	}
 	f.MulVectors(s.few.y[:tokens], gate, row, n, s.few.vs[:tokens])
 	f.MulVectors(s.few.up[:tokens], up, row, n, s.few.vs[:tokens])
 	for i, y := range s.few.y[:tokens] {
 		f.SiluMul(y, y, s.few.up[i])
+		copy(s.act[i], y)
 	}
 }
 
@@ -69,7 +71,8 @@ func (f fast) moeDownAdd(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 		}
 	}
 	n := hi - lo
-	y, sum := s.F32(all*n), s.F32(n)
+	wide := padded(n)
+	y, sum := s.F32(all*wide), s.F32(wide)
 	var pairs [kernels.MaxBatch]int
 	for pair := range p.M * p.T {
 		users := p.Users(pairs[:0], ids, pair)
@@ -78,22 +81,22 @@ func (f fast) moeDownAdd(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 		}
 		for j, u := range users {
 			at := u/p.T*(p.T+1) + u%p.T
-			s.few.vs[j], s.few.y[j] = &vecs[at], y[at*n:(at+1)*n]
+			s.few.vs[j], s.few.y[j] = &vecs[at], y[at*wide:(at+1)*wide]
 		}
 		f.MulVectors(s.few.y[:len(users)], expert(matrix(w, kernels.SegDown, p.I, 4), int(ids[pair]), p.D), lo, n, s.few.vs[:len(users)])
 	}
 	for m := range p.M {
 		at := m*(p.T+1) + p.T
-		s.few.vs[m], s.few.y[m] = &vecs[at], y[at*n:(at+1)*n]
+		s.few.vs[m], s.few.y[m] = &vecs[at], y[at*wide:(at+1)*wide]
 	}
 	f.MulVectors(s.few.y[:p.M], matrix(w, kernels.SegSharedDown, p.SI, 4), lo, n, s.few.vs[:p.M])
 	for m := range p.M {
 		clear(sum)
 		for k := range p.T + 1 {
 			at := m*(p.T+1) + k
-			f.AddScaled(sum, y[at*n:(at+1)*n], weights[at])
+			f.AddScaled(sum, y[at*wide:(at+1)*wide], weights[at])
 		}
-		f.AddScaled(a[3].F32[m*p.D+lo:m*p.D+hi], sum, 1)
+		f.AddScaled(a[3].F32[m*p.D+lo:m*p.D+hi], sum[:n], 1)
 	}
 }
 
