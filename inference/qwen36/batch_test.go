@@ -12,13 +12,13 @@ import (
 	"pond/metal/kernels"
 )
 
-// checkTogether plays steps of one to four of four sequences of different lengths, the first of which crosses the border of an attention block,
-// and compares logits and states with the same sequences alone.
-func checkTogether(t *testing.T, m *Model, steps int, shuffle bool) {
+// checkTogether plays steps of one to four of four sequences, whose prompts have the given lengths, and compares logits and states with the same
+// sequences alone.
+func checkTogether(t *testing.T, m *Model, prompts [4]int, steps int, shuffle bool) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(4, uint64(steps)))
 	var together, alone []*Sequence
-	for i, n := range []int{kernels.AttnBlock - 2, 1, 17, 60} {
+	for i, n := range prompts {
 		ids := sampleIDs(m.Shape.Vocab, n+i)[i:]
 		for range 2 {
 			q := newSequence(t, m)
@@ -79,12 +79,12 @@ func TestTogetherIsAsAlone(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				steps := 24
+				prompts, steps := [4]int{kernels.AttnBlock - 2, 1, 17, 60}, 24 // the first crosses the border of an attention block
 				if kind == tinymodel.KernelTrue {
-					steps = 6
+					prompts, steps = [4]int{9, 1, 4, 30}, 5
 				}
-				checkTogether(t, m, steps, false)
-				checkTogether(t, m, 5, true)
+				checkTogether(t, m, prompts, steps, false)
+				checkTogether(t, m, prompts, 3, true)
 			})
 		}
 	}
