@@ -13,20 +13,37 @@ import (
 	"pond/metal/standin"
 )
 
+// onCUDA says that kernels run on an NVIDIA GPU: POND_STANDIN_BACKEND=cuda.
+func onCUDA() bool { return os.Getenv(standin.BackendVariable) == string(standin.OnCUDA) }
+
 // machine runs cases on the stand-in.
 type machine struct{ *standin.Kernels }
 
 // openMachine compiles the kernels; a test skips where no compiler can. Compiled text is kept between runs.
 func openMachine(t testing.TB, checked bool) machine {
 	t.Helper()
+	if checked && onCUDA() {
+		t.Skip("accesses are not checked on a GPU: compute-sanitizer does it there, over the other tests")
+	}
 	k, err := standin.Compile(Source(), standin.CompileOptions{Checked: checked})
-	if errors.Is(err, standin.ErrNoCompiler) || errors.Is(err, standin.ErrUnsupported) {
+	if errors.Is(err, standin.ErrNoCompiler) || errors.Is(err, standin.ErrUnsupported) || errors.Is(err, standin.ErrNoNVCC) {
 		t.Skipf("kernels cannot be compiled here: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return machine{k}
+}
+
+// constants are the case's function constants as the stand-in takes them.
+func (c metalCase) constants() (out []standin.KernelConstant) {
+	if c.kernel.Constants == nil {
+		return nil
+	}
+	for _, k := range c.kernel.Constants(c.params) {
+		out = append(out, standin.KernelConstant{Index: k.Index, Value: binary.LittleEndian.AppendUint32(nil, uint32(k.Value.(int32)))})
+	}
+	return out
 }
 
 // run runs one case and returns what its arguments hold afterwards.
@@ -43,12 +60,8 @@ func (m machine) observe(t testing.TB, c metalCase, o standin.KernelOptions, see
 			t.Fatalf("%v: %v", c, err)
 		}
 	}
-	if c.kernel.Constants != nil {
-		for _, k := range c.kernel.Constants(c.params) {
-			v := binary.LittleEndian.AppendUint32(nil, uint32(k.Value.(int32)))
-			o.Constants = append(o.Constants, standin.KernelConstant{Index: k.Index, Value: v})
-		}
-	}
+	o.Constants = c.constants()
+	o.Poison = o.Poison && !onCUDA() // machine code of its own there, for what racecheck and initcheck see without
 	args := c.fresh(t)
 	memory := make([]*standin.Memory, len(args))
 	for i, a := range args {

@@ -18,22 +18,36 @@ type Kernels struct {
 	path string
 }
 
-// Compile builds kernel text with this machine's compiler and loads it. The error is ErrNoCompiler or ErrUnsupported where that cannot be.
+// Compile builds kernel text with this machine's compiler and loads it, for the backend that the environment chooses. The error is ErrNoCompiler,
+// ErrUnsupported or ErrNoNVCC where that cannot be.
 func Compile(source string, o CompileOptions) (*Kernels, error) {
 	t, err := NewToolchain("", "")
 	if err != nil {
 		return nil, err
 	}
+	backend, err := chosenBackend("")
+	if err != nil {
+		return nil, err
+	}
+	if backend == OnCUDA {
+		return t.compileCUDA(source, o)
+	}
 	return t.Compile(source, o)
 }
 
-// Compile builds kernel text and loads it.
+// Compile builds kernel text and loads it, to run on the processor.
 func (t *Toolchain) Compile(source string, o CompileOptions) (*Kernels, error) {
 	path, err := t.Build(source, o)
 	if err != nil {
 		return nil, err
 	}
-	r, err := loadRunner(path)
+	return openKernels(path, path)
+}
+
+// openKernels opens a compiled library. The runtime is a library that brings the functions of msl_run.h along: the compiled one itself, whose runtime is that of
+// the processor, or another.
+func openKernels(runtime, path string) (*Kernels, error) {
+	r, err := loadRunner(runtime)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +104,7 @@ type cArg struct {
 }
 
 // abi is the version of msl_run.h that the structs above follow.
-const abi = 3
+const abi = 4
 
 func loadRunner(path string) (*runner, error) {
 	h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)

@@ -11,6 +11,7 @@ import (
 
 // kernelCompiler turns Metal text into libraries that the kernel runtime loads.
 type kernelCompiler struct {
+	backend Backend
 	runtime string // path of the runtime's shared library
 	compile func(source, options string) (lib string, err error)
 }
@@ -20,6 +21,13 @@ func newKernelCompiler(dir string, o Options) (*kernelCompiler, error) {
 	t, err := NewToolchain("", dir)
 	if err != nil {
 		return nil, err
+	}
+	backend, err := chosenBackend(o.Backend)
+	if err != nil {
+		return nil, err
+	}
+	if backend == OnCUDA {
+		return newCUDACompiler(t)
 	}
 	path, err := t.Runtime()
 	if err != nil {
@@ -32,7 +40,7 @@ func newKernelCompiler(dir string, o Options) (*kernelCompiler, error) {
 	var symboliser func(f uintptr)
 	purego.RegisterLibFunc(&symboliser, h, "msl_set_symboliser")
 	symboliser(SymboliserCallback())
-	return &kernelCompiler{runtime: path, compile: func(source, options string) (string, error) {
+	return &kernelCompiler{backend: backend, runtime: path, compile: func(source, options string) (string, error) {
 		c, err := parseCompileOptions(options)
 		if err != nil {
 			return "", err

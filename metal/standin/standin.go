@@ -33,6 +33,7 @@ func (o Order) String() string {
 
 // Options of a session. The zero value runs kernels as fast as it can, ascending, without checks of memory.
 type Options struct {
+	Backend           Backend // what runs kernels. "": what POND_STANDIN_BACKEND says, else the processor
 	Order             Order
 	Seed              uint64 // of Order Shuffled and of ShuffleDispatches
 	ShuffleDispatches bool   // the dispatches of a level run in a random order: a missing dependency shows as a changed bit
@@ -219,7 +220,8 @@ type Counters struct {
 	LoadBytes, StoreBytes                                uint64 // device and constant memory, as requested
 	ThreadgroupLoadBytes, ThreadgroupStoreBytes          uint64
 	Atomics                                              uint64
-	ThreadgroupBytes                                     uint64 // most threadgroup memory in use
+	ThreadgroupBytes                                     uint64  // most threadgroup memory in use
+	GPUSeconds                                           float64 // that a GPU worked, by its own clock; 0 on the processor
 	Buffers                                              []Traffic
 	Kernels                                              []KernelCount
 }

@@ -1,4 +1,5 @@
 // MTLBuffer and residency sets.
+#include <algorithm>
 #include <cstring>
 
 #include "metal_objects.h"
@@ -142,7 +143,7 @@ void set_removeAllAllocations(In<ResidencySet> self, SEL) {
   self->pending.clear();
 }
 void set_commit(In<ResidencySet> self, SEL) {
-  std::map<Object*, Held<Allocation>> old;  // let go outside the lock
+  std::unordered_map<Object*, Held<Allocation>> old;  // let go outside the lock
   std::lock_guard g(self->mu);
   old = std::exchange(self->committed, self->pending);
 }
@@ -176,22 +177,24 @@ void checkResident(CommandBuffer& c) {
     std::lock_guard g(c.queue->mu);
     sets.insert(sets.end(), c.queue->residency.begin(), c.queue->residency.end());
   }
+  std::sort(sets.begin(), sets.end(), [](auto& x, auto& y) { return x.get() < y.get(); });
+  sets.erase(std::unique(sets.begin(), sets.end(), [](auto& x, auto& y) { return x.get() == y.get(); }), sets.end());
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (auto& r : sets) locks.emplace_back(r->mu);
   for (Step& s : c.steps) {
     if (!s.pass) continue;
     if (sets.empty() && s.pass->madeResident.empty()) continue;
     for (auto& [b, write] : s.pass->uses) {
       auto named = s.pass->madeResident.find(b->self);
       bool in = named != s.pass->madeResident.end(), waiting = false;
-      const std::string name = b->label.empty() ? describe(b->self) : b->label;
+      auto name = [&b = b] { return b->label.empty() ? describe(b->self) : b->label; };
       constexpr NSUInteger writes = 2;
-      if (in && write && !(named->second & writes)) misuse("residency", "buffer %s is named by useResource: of %s as read, and a kernel may write it", name.c_str(), s.pass->label.c_str());
-      for (auto& r : sets) {
-        std::lock_guard g(r->mu);
-        in = in || r->committed.contains(b->self);
-        waiting = waiting || r->pending.contains(b->self);
-      }
-      if (!in && sets.empty()) misuse("residency", "buffer %s is used by %s, which names others by useResource: and not this one", name.c_str(), s.pass->label.c_str());
-      else if (!in) misuse("residency", "buffer %s is used by %s and is in no residency set%s", name.c_str(), s.pass->label.c_str(), waiting ? " (it was added, but the set not committed)" : "");
+      if (in && write && !(named->second & writes)) misuse("residency", "buffer %s is named by useResource: of %s as read, and a kernel may write it", name().c_str(), s.pass->label.c_str());
+      for (auto& r : sets) in = in || r->committed.contains(b->self);
+      if (in) continue;
+      for (auto& r : sets) waiting = waiting || r->pending.contains(b->self);
+      if (sets.empty()) misuse("residency", "buffer %s is used by %s, which names others by useResource: and not this one", name().c_str(), s.pass->label.c_str());
+      else misuse("residency", "buffer %s is used by %s and is in no residency set%s", name().c_str(), s.pass->label.c_str(), waiting ? " (it was added, but the set not committed)" : "");
     }
   }
 }

@@ -106,6 +106,7 @@ std::string counterReport() {
             ull(c.matrixOps), ull(c.tgBarriers), ull(c.sgBarriers));
   s += text(",\"LoadBytes\":%llu,\"StoreBytes\":%llu,\"ThreadgroupLoadBytes\":%llu,\"ThreadgroupStoreBytes\":%llu,\"Atomics\":%llu,\"ThreadgroupBytes\":%llu", ull(c.loadBytes), ull(c.storeBytes),
             ull(c.tgLoadBytes), ull(c.tgStoreBytes), ull(c.atomics), ull(c.threadgroupBytes));
+  s += text(",\"GPUSeconds\":%.9f", t.gpuSeconds);
   s += ",\"Buffers\":[";
   const char* comma = "";
   for (auto& [label, b] : t.buffers) {

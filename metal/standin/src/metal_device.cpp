@@ -16,13 +16,16 @@ World& world() {
 }
 
 std::string Kernels::load(const char* path) {
-  void* h = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+  void* h = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // two runtimes in one process keep apart
   if (!h) return dlerror();
 #define POND_MSL_LOAD(f)                                       \
   f = reinterpret_cast<decltype(f)>(dlsym(h, #f));             \
   if (!f) return std::string(path) + " has no function " #f;
   POND_MSL_FUNCTIONS(POND_MSL_LOAD)
 #undef POND_MSL_LOAD
+  msl_submit = reinterpret_cast<decltype(msl_submit)>(dlsym(h, "msl_submit"));
+  msl_finish = reinterpret_cast<decltype(msl_finish)>(dlsym(h, "msl_finish"));
+  if (!msl_submit != !msl_finish) return std::string(path) + " has one of msl_submit and msl_finish";
   if (msl_abi() != MSL_ABI) return text("%s: got interface %u, want %u", path, msl_abi(), unsigned(MSL_ABI));
   return "";
 }

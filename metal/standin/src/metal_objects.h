@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <unordered_map>
 
 #include "foundation.h"
 #include "msl_run.h"
@@ -29,6 +30,9 @@ struct Kernels {
 #define POND_MSL_FIELD(f) decltype(&::f) f = nullptr;
   POND_MSL_FUNCTIONS(POND_MSL_FIELD)
 #undef POND_MSL_FIELD
+  // Both or none: a runtime that drives a GPU takes passes, and runs them while the program goes on.
+  decltype(&::msl_submit) msl_submit = nullptr;
+  decltype(&::msl_finish) msl_finish = nullptr;
   std::string load(const char* path);  // "" or what is wrong
 };
 
@@ -62,6 +66,7 @@ struct Totals {
   std::mutex mu;
   msl_counts counts{};
   uint64_t commandBuffers = 0, passes = 0, levels = 0, dispatches = 0, barriers = 0, messages = 0;
+  double gpuSeconds = 0;  // that a GPU worked, by its own clock
   std::map<std::string, msl_traffic> buffers;   // by label, of buffers that are gone
   std::map<std::string, std::pair<uint64_t, double>> kernels;  // dispatches, seconds
 };
@@ -139,7 +144,7 @@ struct ResidencySetDescriptor : Labelled {
 };
 struct ResidencySet : Labelled {
   std::mutex mu;
-  std::map<Object*, Held<Allocation>> pending, committed;
+  std::unordered_map<Object*, Held<Allocation>> pending, committed;
   bool requested = false;
 };
 
@@ -196,7 +201,7 @@ struct Event : Labelled {
   Held<Device> device;
   std::mutex mu;
   std::condition_variable changed;
-  uint64_t value = 0;
+  uint64_t value = 0, promised = 0;   // promised: by command buffers that the GPU has and that everything given to it later comes behind
   std::map<uint64_t, Passes> signals;  // value -> passes before it
 };
 struct SharedEvent : Event {};
@@ -252,7 +257,7 @@ struct Pass {
   std::string label;
   std::vector<std::vector<Dispatch>> levels;
   std::deque<std::string> inlined;  // what setBytes copied
-  std::map<Buffer*, bool> uses;     // and whether one of them writes
+  std::unordered_map<Buffer*, bool> uses;  // and whether one of them writes
   std::map<Object*, NSUInteger> madeResident;  // by useResource:, and the usage that was named
   std::vector<Held<Fence>> waits, updates;
   std::vector<std::pair<Held<CounterSampleBuffer>, std::pair<NSUInteger, NSUInteger>>> samples;
@@ -279,7 +284,7 @@ struct CommandBuffer : Labelled {
   std::mutex mu;
   std::condition_variable changed;
   std::atomic<NSUInteger> status{0};
-  bool done = false;  // handlers have run
+  std::atomic<bool> done{false};  // handlers have run
   Held<Error> error;
   double gpuStart = 0, gpuEnd = 0, kernelStart = 0, kernelEnd = 0;
   std::vector<Block*> scheduled, completed;

@@ -154,8 +154,12 @@ void commands_addScheduledHandler(In<CommandBuffer> c, SEL, BlockArg b) { addHan
 void commands_waitUntilCompleted(In<CommandBuffer> c, SEL) {
   if (c->status < committed) return misuse("not-committed", "the command buffer is not committed: a Mac waits here forever");
   Held<CommandBuffer> keep(c.get());
+  // With a GPU a step is over before the system would have put this thread to sleep and woken it.
+  if (world().kernels.msl_submit)
+    for (double until = gpuSeconds() + 0.01; !c->done && gpuSeconds() < until;) {
+    }
   std::unique_lock l(c->mu);
-  c->changed.wait(l, [&] { return c->done; });
+  c->changed.wait(l, [&] { return c->done.load(); });
 }
 void commands_waitUntilScheduled(In<CommandBuffer> c, SEL) {
   if (c->status < committed) return misuse("not-committed", "the command buffer is not committed: a Mac waits here forever");

@@ -1,4 +1,5 @@
-// Running: each queue has a thread that takes its command buffers in the order of enqueueing and runs their passes, level by level.
+// Running: each queue has a thread that takes its command buffers in the order of enqueueing and runs their passes, level by level. With a runtime that
+// drives a GPU it gives them to the GPU and goes on, and a second thread waits for them in the same order.
 //
 // Invariants:
 //  * A command buffer is held by its lane from commit until its handlers have run; the lane never holds one that may not come.
@@ -18,9 +19,30 @@ extern "C" void objc_autoreleasePoolPop(uintptr_t);
 
 namespace pond {
 
+struct Failure {
+  NSInteger code = 0;
+  std::string description;
+};
+
+// Flight is a command buffer that was begun, with what is to be done in order when the GPU has done its part.
+struct Flight {
+  Held<CommandBuffer> c;
+  Failure failure;
+  double start = 0;
+  struct Item {
+    Pass* pass = nullptr;  // of c's steps
+    msl_submission* submission = nullptr;
+    std::shared_ptr<PassOrder> order;
+    Event* event = nullptr;  // of c's steps: to be signalled
+    uint64_t value = 0;
+  };
+  std::vector<Item> items;
+};
+
 struct Lane {
   std::mutex mu;
-  std::condition_variable work, room;
+  std::condition_variable work, room, landing;
+  std::deque<std::unique_ptr<Flight>> flights;
   struct Entry {
     CommandBuffer* c;
     Held<CommandBuffer> held;  // from commit on
@@ -40,11 +62,6 @@ double gpuSeconds() { return double(gpuNanoseconds()) * 1e-9; }
 namespace {
 
 enum ErrorCode : NSInteger { internalError = 1, timeoutError = 2, pageFault = 3, outOfMemory = 8 };
-
-struct Failure {
-  NSInteger code = 0;
-  std::string description;
-};
 
 // injected turns the name of a fault into what a Mac's driver says.
 Failure injected(const std::string& name) {
@@ -104,7 +121,6 @@ void sample(const Pass& p, bool end) {
 
 void runPass(Pass& p, Failure* failure) {
   World& w = world();
-  sample(p, false);
   for (auto& level : p.levels) {
     uint64_t group = ++w.group;
     std::vector<size_t> order(level.size());
@@ -115,7 +131,6 @@ void runPass(Pass& p, Failure* failure) {
     std::lock_guard g(w.totals->mu);
     w.totals->levels++;
   }
-  sample(p, true);
   std::lock_guard g(w.totals->mu);
   w.totals->passes++;
 }
@@ -124,7 +139,7 @@ void waitForEvent(Event& e, uint64_t value, Failure* failure) {
   // A Mac's driver gives up after some seconds; generous here, since the machine may be slow.
   constexpr auto patience = std::chrono::seconds(120);
   std::unique_lock l(e.mu);
-  if (e.changed.wait_for(l, patience, [&] { return e.value >= value; })) return;
+  if (e.changed.wait_for(l, patience, [&] { return e.value >= value || e.promised >= value; })) return;
   report("event", "event %s: nobody signals value %llu", e.label.c_str(), static_cast<unsigned long long>(value));
   *failure = injected("timeout");
 }
@@ -145,39 +160,125 @@ void checkHeld(const CommandBuffer& c) {
   }
 }
 
-// runSteps runs what was recorded. After a failure the rest is skipped, signals too: Apple promises none of a command buffer that failed, so who waits
-// for one has to be let go by the program.
-void runSteps(CommandBuffer& c, Failure* failure) {
+// submitPass gives a pass to the GPU; null: it failed.
+msl_submission* submitPass(const Pass& p, Failure* failure) {
+  World& w = world();
+  std::vector<msl_dispatch> all;
+  uint32_t level = 0;
+  for (auto& l : p.levels) {
+    for (const Dispatch& d : l) {
+      if (d.indirect) report("unsupported", "%s: a GPU's threadgroup counts are not read from memory here", d.label.c_str());
+      all.push_back({d.pipeline->pipeline, d.bindings.data(), uint32_t(d.bindings.size()), level, &d.grid});
+    }
+    level++;
+  }
+  char why[8192] = "";
+  msl_submission* s = w.kernels.msl_submit(all.data(), int(all.size()), w.config.flags, why, sizeof why);
+  if (!s) {
+    report("kernel", "%s: %s", p.label.c_str(), why);
+    *failure = injected("internal");
+    failure->description += ": " + p.label + ": " + why;
+  }
+  std::lock_guard g(w.totals->mu);
+  w.totals->passes++;
+  w.totals->levels += p.levels.size();
+  w.totals->dispatches += all.size();
+  return s;
+}
+
+// finishPass waits for it; the time on the GPU comes back.
+double finishPass(const Flight::Item& i, Failure* failure) {
+  World& w = world();
+  char why[8192] = "";
+  double seconds = 0;
+  int rc = w.kernels.msl_finish(i.submission, &seconds, why, sizeof why);
+  if (rc) {
+    report("kernel", "%s: %s", i.pass->label.c_str(), why);
+    if (failure->code == 0) {
+      *failure = injected(rc == MSL_FAULT ? "page-fault" : rc == MSL_TIMEOUT ? "timeout" : "internal");
+      failure->description += ": " + i.pass->label + ": " + why;
+    }
+  }
+  std::lock_guard g(w.totals->mu);
+  w.totals->gpuSeconds += seconds;
+  if (i.pass->levels.size() == 1 && i.pass->levels[0].size() == 1) {
+    auto& k = w.totals->kernels[i.pass->levels[0][0].pipeline->function->name];
+    k.first++;
+    k.second += seconds;
+  }
+  return seconds;
+}
+
+void signal(Event& e, uint64_t value) {
+  std::lock_guard g(e.mu);
+  if (value < e.value) report("event", "event %s: signals %llu after %llu: values of an event only grow", e.label.c_str(), static_cast<unsigned long long>(value), static_cast<unsigned long long>(e.value));
+  e.value = std::max(e.value, value);
+  e.changed.notify_all();
+}
+
+// runSteps runs what was recorded, or gives it to the GPU. After a failure the rest is skipped, signals too: Apple promises none of a command buffer that
+// failed, so who waits for one has to be let go by the program.
+void runSteps(CommandBuffer& c, Flight& f) {
+  const bool gpu = world().kernels.msl_submit;
   Passes waited, done;  // passes before everything that follows; passes of this command buffer
   for (Step& s : c.steps) {
     if (s.event && !s.signal) {
-      if (failure->code == 0) waitForEvent(*s.event.get(), s.value, failure);
+      if (f.failure.code == 0) waitForEvent(*s.event.get(), s.value, &f.failure);
       std::lock_guard g(s.event->mu);
       auto it = s.event->signals.lower_bound(s.value);
       if (it != s.event->signals.end()) waited.insert(it->second.begin(), it->second.end());
     } else if (s.event) {
-      if (failure->code != 0) continue;
-      std::lock_guard g(s.event->mu);
-      Passes& before = s.event->signals[s.value];
-      before.insert(waited.begin(), waited.end());
-      before.insert(done.begin(), done.end());
-      while (s.event->signals.size() > 256) s.event->signals.erase(s.event->signals.begin());
-      if (s.value < s.event->value) report("event", "event %s: signals %llu after %llu: values of an event only grow", s.event->label.c_str(), static_cast<unsigned long long>(s.value), static_cast<unsigned long long>(s.event->value));
-      s.event->value = std::max(s.event->value, s.value);
-      s.event->changed.notify_all();
+      if (f.failure.code != 0) continue;
+      {
+        std::lock_guard g(s.event->mu);
+        Passes& before = s.event->signals[s.value];
+        before.insert(waited.begin(), waited.end());
+        before.insert(done.begin(), done.end());
+        while (s.event->signals.size() > 256) s.event->signals.erase(s.event->signals.begin());
+        if (gpu) {
+          s.event->promised = std::max(s.event->promised, s.value);
+          s.event->changed.notify_all();
+        }
+      }
+      if (gpu) f.items.push_back({nullptr, nullptr, nullptr, s.event.get(), s.value});
+      else signal(*s.event.get(), s.value);
     } else {
-      if (failure->code != 0) {
+      if (f.failure.code != 0) {
         s.pass->state = 2;
         continue;
       }
       auto order = beginPass(*s.pass, c.submission, waited);
-      runPass(*s.pass, failure);
-      endPass(*s.pass, *order);
       done[order->serial] = order->submission;
       done.insert(order->before.begin(), order->before.end());
-      s.pass->state = failure->code ? 4 : 1;
+      sample(*s.pass, false);
+      if (gpu && !s.pass->levels.empty()) {
+        s.pass->state = 3;
+        if (msl_submission* made = submitPass(*s.pass, &f.failure)) f.items.push_back({s.pass.get(), made, order, nullptr, 0});
+        else s.pass->state = 4;
+        continue;
+      }
+      runPass(*s.pass, &f.failure);
+      sample(*s.pass, true);
+      endPass(*s.pass, *order);
+      s.pass->state = f.failure.code ? 4 : 1;
     }
   }
+}
+
+// landSteps waits for what the GPU was given; the time that it spent comes back.
+double landSteps(Flight& f) {
+  double seconds = 0;
+  for (Flight::Item& i : f.items) {
+    if (i.event) {
+      if (f.failure.code == 0) signal(*i.event, i.value);
+      continue;
+    }
+    seconds += finishPass(i, &f.failure);
+    sample(*i.pass, true);
+    endPass(*i.pass, *i.order);
+    i.pass->state = f.failure.code ? 4 : 1;
+  }
+  return seconds;
 }
 
 Held<Error> errorOf(const CommandBuffer& c, const Failure& f) {
@@ -214,8 +315,12 @@ void call(std::vector<Block*>& blocks, CommandBuffer& c) {
   }
 }
 
-void run(CommandBuffer& c) {
+// begin runs a command buffer, or gives it to the GPU.
+std::unique_ptr<Flight> begin(Held<CommandBuffer> held) {
   World& w = world();
+  CommandBuffer& c = *held.get();
+  auto f = std::make_unique<Flight>();
+  f->c = std::move(held);
   uintptr_t pool = objc_autoreleasePoolPush();
   {
     std::lock_guard g(c.mu);
@@ -223,14 +328,25 @@ void run(CommandBuffer& c) {
     c.changed.notify_all();
   }
   call(c.scheduled, c);
-  Failure failure;
   std::string what;
-  if (w.faults.due("gpu-error", &what)) failure = injected(what);
+  if (w.faults.due("gpu-error", &what)) f->failure = injected(what);
   checkHeld(c);
-  double start = gpuSeconds();
-  runSteps(c, &failure);
+  f->start = gpuSeconds();
+  runSteps(c, *f);
+  objc_autoreleasePoolPop(pool);
+  return f;
+}
+
+// land completes a command buffer that was begun.
+void land(std::unique_ptr<Flight> f) {
+  World& w = world();
+  CommandBuffer& c = *f->c.get();
+  uintptr_t pool = objc_autoreleasePoolPush();
+  double seconds = landSteps(*f);
   double end = gpuSeconds();
+  double start = w.kernels.msl_submit ? end - seconds : f->start;
   checkHeld(c);
+  const Failure& failure = f->failure;
   Held<Error> error = failure.code ? errorOf(c, failure) : Held<Error>();
   for (Step& s : c.steps)
     if (s.pass)
@@ -247,35 +363,63 @@ void run(CommandBuffer& c) {
   laneLeave(*c.queue->lane, true);
   {
     std::lock_guard g(c.mu);
-    c.gpuStart = c.kernelStart = start;
-    c.gpuEnd = c.kernelEnd = end;
+    c.gpuStart = start;
+    c.gpuEnd = end;
+    c.kernelStart = f->start;
+    c.kernelEnd = end;
     c.error = error;
     c.status = failure.code ? 5 : 4;
   }
   call(c.completed, c);
   objc_autoreleasePoolPop(pool);
-  std::lock_guard g(c.mu);
-  c.done = true;
-  c.changed.notify_all();
+  {
+    std::lock_guard g(c.mu);
+    c.done = true;
+    c.changed.notify_all();
+  }
+  f.reset();
+  std::lock_guard g(w.busyMu);
+  w.busy--;
+  w.idle.notify_all();
+}
+
+// landAll completes what the GPU was given, in order.
+void landAll(std::shared_ptr<Lane> lane) {
+  for (;;) {
+    std::unique_ptr<Flight> f;
+    {
+      std::unique_lock l(lane->mu);
+      lane->landing.wait(l, [&] { return !lane->flights.empty(); });
+      f = std::move(lane->flights.front());
+      lane->flights.pop_front();
+    }
+    if (!f) return;
+    land(std::move(f));
+  }
 }
 
 void loop(std::shared_ptr<Lane> lane) {
-  World& w = world();
+  const bool gpu = world().kernels.msl_submit;
+  auto fly = [&](std::unique_ptr<Flight> f) {
+    std::lock_guard g(lane->mu);
+    lane->flights.push_back(std::move(f));
+    lane->landing.notify_one();
+  };
+  if (gpu) std::thread(landAll, lane).detach();
   for (;;) {
     Held<CommandBuffer> c;
     {
       std::unique_lock l(lane->mu);
       lane->work.wait(l, [&] { return lane->stop || (!lane->order.empty() && lane->order.front().held); });
-      if (lane->order.empty()) return;
+      if (lane->order.empty()) break;
       c = std::move(lane->order.front().held);
       lane->order.pop_front();
     }
-    run(*c.get());
-    c = {};
-    std::lock_guard g(w.busyMu);
-    w.busy--;
-    w.idle.notify_all();
+    std::unique_ptr<Flight> f = begin(std::move(c));
+    if (gpu) fly(std::move(f));
+    else land(std::move(f));
   }
+  if (gpu) fly(nullptr);
 }
 
 }  // namespace

@@ -75,6 +75,8 @@ msl_library* msl_library_open(const char* path, char* text, size_t textBytes) {
   return new msl_library{path, m, base, nullptr};
 }
 
+const char* msl_library_path(const msl_library* lib) { return lib->path.c_str(); }
+
 int msl_library_checked(const msl_library* lib) { return lib->module->checked; }
 
 int msl_library_kernels(const msl_library* lib) {

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Grows with every change below; msl_abi() of the loaded runtime must return the same. */
-#define MSL_ABI 3
+#define MSL_ABI 4
 uint32_t msl_abi(void);
 
 /* Turns an address inside a kernel library into "gemv.metal:42" for reports; 0 when it cannot. Set once, before libraries are opened. */
@@ -44,6 +44,8 @@ typedef struct msl_library msl_library;
 
 /* Loads a compiled kernel library. Libraries are not unloaded: threads may still be inside, and a process opens few. */
 msl_library* msl_library_open(const char* path, char* text, size_t textBytes);
+
+const char* msl_library_path(const msl_library* lib); /* as it was opened */
 
 /* 1 when the library was compiled with access hooks, which MSL_CHECK and MSL_COUNT need. */
 int msl_library_checked(const msl_library* lib);
@@ -187,6 +189,30 @@ typedef struct {
  * threads, too much threadgroup memory.
  */
 int msl_run(msl_pipeline* p, const msl_binding* bindings, int n, const msl_grid* grid, const msl_options* o, msl_counts* counts, char* text, size_t textBytes);
+
+/* ---- submitting ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * A runtime that drives a GPU has msl_submit and msl_finish too: it takes the dispatches of a pass at once and runs them while the caller goes on.
+ * One that has not (the one that runs kernels on the processor) is given one dispatch after the other.
+ */
+typedef struct {
+  msl_pipeline* pipeline;
+  const msl_binding* bindings; /* count of them; they and what they point to stay until msl_finish */
+  uint32_t count;
+  uint32_t level;              /* does not fall; dispatches of one level may run side by side, and all of them before the next level */
+  const msl_grid* grid;
+} msl_dispatch;
+
+typedef struct msl_submission msl_submission;
+
+/* Gives dispatches to the GPU, behind those of earlier submissions. flags: MSL_POISON. NULL with a text: none of them runs. */
+msl_submission* msl_submit(const msl_dispatch* dispatches, int n, uint32_t flags, char* text, size_t textBytes);
+
+enum { MSL_FAILED = 1, MSL_TIMEOUT = 2, MSL_FAULT = 3 }; /* fault: memory that no buffer has was touched, by a dispatch of this or of an earlier submission */
+
+/* Waits until all of it has run, tells how long the GPU worked on it, and frees it. 0, or one of the above with a text. */
+int msl_finish(msl_submission* s, double* seconds, char* text, size_t textBytes);
 
 #ifdef __cplusplus
 }

@@ -136,7 +136,13 @@ template <class T, int N, int... I> struct msl_swizzle {
   template <MslValue B> MSL_INLINE msl_swizzle& operator/=(const B& b) { return *this = value(*this) / b; }
 };
 
-#ifdef MSL_GPU // whole, so that a copy from memory is one load
+#ifdef MSL_GPU // whole, so that a copy from memory is one load, and one to memory one store: a memcpy becomes a store for each byte
+template <int Bytes, int Align> struct msl_unit_of { struct alignas(Align) type { unsigned char b[Bytes]; }; };
+template <> struct msl_unit_of<2, 2> { using type = ::uint16_t; };
+template <> struct msl_unit_of<4, 4> { using type = ::uint32_t; };
+template <> struct msl_unit_of<8, 8> { using type = ::uint2; };
+template <> struct msl_unit_of<16, 16> { using type = ::uint4; };
+template <int Bytes, int Align> using msl_unit = typename msl_unit_of<Bytes, Align>::type;
 #define MSL_WHOLE(A) const A
 // Pairs of bfloat become floats by a shift and a mask of their word.
 #define MSL_WIDEN(A, N)                                                                                        \
@@ -150,7 +156,7 @@ template <class T, int N, int... I> struct msl_swizzle {
   } else
 #define MSL_VECTOR_COPY(N)                                                                                     \
   vec(const vec& v) = default;                                                                                 \
-  MSL_INLINE vec& operator=(const vec& v) { memcpy((void*)this, (const void*)&v, sizeof v); return *this; }
+  MSL_INLINE vec& operator=(const vec& v) { *(msl_unit<sizeof(vec), alignof(vec)>*)this = *(const msl_unit<sizeof(vec), alignof(vec)>*)&v; return *this; }
 #else
 #define MSL_WHOLE(A) const A&
 #define MSL_WIDEN(A, N)

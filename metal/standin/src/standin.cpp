@@ -118,6 +118,7 @@ EXPORT void pond_standin_reset_counters() {
   Totals& t = *w.totals;
   t.counts = {};
   t.commandBuffers = t.passes = t.levels = t.dispatches = t.barriers = 0;
+  t.gpuSeconds = 0;
   t.buffers.clear();
   t.kernels.clear();
 }

@@ -50,6 +50,7 @@ extern "C" __device__ float ldexpf(float, int);
 
 // The names that CUDA has outside every namespace, which must not get in the way of the text's own.
 struct float4 { float x, y, z, w; };
+struct alignas(8) uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
 __device__ __host__ float max(float, float);
 __device__ __host__ int max(int, int);
