@@ -24,6 +24,7 @@ var layers = []layer{
 	{"scripts/icons", []string{"scripts/icons/tray"}},
 	{"scripts/rehearsal", []string{"inference/..."}},
 	{"scripts/benchpeer", []string{"inference/...", "metal/host/..."}},
+	{"scripts/gpubench", []string{"inference/...", "metal", "metal/..."}},
 	{"scripts/metalreport", []string{"inference/plan", "inference/qwen36", "metal/..."}},
 	{"scripts/...", nil},
 	{"parity", nil}, // a record, and tests

@@ -157,3 +157,13 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	}
 	return n, nil
 }
+
+// Sample fills p with the first bytes of a tensor, for measurements that need numbers of the right size and no whole file.
+func Sample(t tinymodel.Tensor, p []byte) error {
+	c, err := contentOf(t)
+	if err != nil {
+		return err
+	}
+	c.fill(p, 0)
+	return nil
+}

@@ -1,0 +1,114 @@
+// Command gpubench measures the Metal kernels at the real model's shape on an NVIDIA GPU, through the same plans, package gpu and binding that a Mac runs:
+//
+//	POND_STANDIN_BACKEND=cuda gpubench [-contexts 256,4096,32768,131072] [-prefill 512,2048,8192,32768] [-kernels] [-layers 40]
+//
+// Weights are made up, on the GPU, in the published form and size; keys and values of the contexts too. It prints tables in Markdown. With -prepare
+// it compiles all that a run needs and ends: that takes no GPU. With -once it runs the dispatches of one token one by one and lists them, for a profiler.
+// gpubench.sh is the whole measurement, with tests, the sanitizer, instruction counts and a peer.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"pond/metal/kernels"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "gpubench:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	layers             int
+	contexts, prefills []int
+	tokens, chunk      int
+	kernels, once      bool
+	prepare, unchecked bool
+	source, profile    string
+}
+
+func parse(args []string) (o options, err error) {
+	f := flag.NewFlagSet("gpubench", flag.ContinueOnError)
+	f.IntVar(&o.layers, "layers", 40, "layers of the model; the published one has 40")
+	contexts := f.String("contexts", "256,4096,32768,131072", "keys in the context while decoding; none: 0")
+	prefills := f.String("prefill", "512,2048,8192,32768", "lengths of prompts; none: 0")
+	f.IntVar(&o.tokens, "tokens", 64, "tokens to time at each context")
+	f.IntVar(&o.chunk, "chunk", 2048, "tokens of a chunk of prefill")
+	f.BoolVar(&o.kernels, "kernels", false, "measure each kernel of decode and prefill by itself")
+	f.BoolVar(&o.once, "once", false, "run each dispatch of a token once, one by one, and list them")
+	f.BoolVar(&o.unchecked, "unchecked", false, "do not look at results: for a rehearsal with a driver that computes nothing")
+	f.StringVar(&o.source, "source", "", "Metal text to use instead of the kernels' own, to compare variants")
+	f.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of decode there")
+	f.BoolVar(&o.prepare, "prepare", false, "compile, and end")
+	if err = f.Parse(args); err != nil {
+		return o, err
+	}
+	if o.contexts, err = numbers(*contexts); err != nil {
+		return o, err
+	}
+	o.prefills, err = numbers(*prefills)
+	return o, err
+}
+
+// numbers reads a list with commas; "0" is none.
+func numbers(s string) (out []int, err error) {
+	if s == "0" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(s, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("got %q, want numbers with commas", s)
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// text is the kernels' Metal text.
+func (o options) text() (string, error) {
+	if o.source == "" {
+		return kernels.Source(), nil
+	}
+	b, err := os.ReadFile(o.source)
+	return string(b), err
+}
+
+func run(args []string, out io.Writer) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if o.prepare {
+		return prepare(o, out)
+	}
+	b, err := open(o, out)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	if o.once {
+		return b.listOnce()
+	}
+	if err := b.copyRate(); err != nil {
+		return err
+	}
+	if err := b.decode(); err != nil {
+		return err
+	}
+	if err := b.prefill(); err != nil {
+		return err
+	}
+	if !o.kernels {
+		return nil
+	}
+	return b.kernelTables()
+}
