@@ -22,6 +22,7 @@ const (
 	ConcurrentEncoding  Switch = "concurrent-encoding"
 	FixedBlockAttention Switch = "fixed-block-attention"
 	FusedAttention      Switch = "fused-attention"
+	FusedDequantisation Switch = "fused-dequantisation"
 	FusedExperts        Switch = "fused-experts"
 	FusedGDN            Switch = "fused-gdn"
 	FusedNorm           Switch = "fused-norm"
@@ -52,6 +53,7 @@ func Table() []Entry {
 		{ConcurrentEncoding, "dispatches of a level run side by side on the GPU", "one after the other, in an encoder that orders them itself", true},
 		{FixedBlockAttention, "decode: a block of keys begins at a multiple of 256, whatever the context", "the keys are split evenly among the blocks of a launch, whose places move with every token", false},
 		{FusedAttention, "decode: norm, rotation, append and blocks of keys in one kernel, then one that merges them", "as in a chunk of one token: preparation, then one threadgroup for all keys of a head", false},
+		{FusedDequantisation, "prefill: a tile's weights are rebuilt in threadgroup memory while it is multiplied", "the matrices of mixers, router and shared expert are written out as float32 first; those of the other experts stay as they are", false},
 		{FusedExperts, "decode: choice, gate, up and activation in one kernel, then all nine experts' down products in one", "as in a chunk of one token: nine dispatches", false},
 		{FusedGDN, "decode: convolution, gates and state in one kernel, the gated norm in the output product", "as in a chunk of one token: convolution, window, scan, gated norm, product", false},
 		{FusedNorm, "decode: RMSNorm in the prologue of the mixers' input products", "a norm of its own before them", false},

@@ -1,6 +1,8 @@
 package qwen36
 
 import (
+	"fmt"
+
 	"pond/inference/ablate"
 	"pond/inference/plan"
 	"pond/metal/kernels"
@@ -87,11 +89,11 @@ func (e *emitter) gdnOutput(b gdnBlock, name string) {
 // mixerOutput appends x += W o by a kernel that adds, or else by a product and a sum.
 func (e *emitter) mixerOutput(name string, adds kernels.Kernel, o plan.Range, out linear) {
 	if !e.Ablate.Off(ablate.FusedResidual) {
-		e.dispatch(name+".out", adds, e.product(e.tokens, out), e.s.Hidden, ranges(o, e.stream()), out)
+		e.gemm(name+".out", adds, o, e.stream(), out)
 		return
 	}
 	y := e.scratch("mixer.y", e.tokens*e.s.Hidden)
-	e.dispatch(name+".out", kernels.Q4Gemm(), e.product(e.tokens, out), e.s.Hidden, ranges(o, y), out)
+	e.gemm(name+".out", kernels.Q4Gemm(), o, y, out)
 	e.dispatch(name+".add", kernels.ResidualAdd(), kernels.ResidualParams{M: e.tokens, D: e.s.Hidden}, e.tokens, ranges(y, e.stream()))
 }
 
@@ -103,8 +105,27 @@ func (e *emitter) mixerInput(name, suffix, prefix string, out plan.Range, inputs
 		e.dispatch(name+suffix, kernels.Q4GemvNorm(), p, p.N(), ranges(e.stream(), e.vector(prefix+weight, e.s.Hidden), out), inputs...)
 		return
 	}
-	h := e.norm(name+".norm", prefix+weight)
-	e.dispatch(name+suffix, kernels.Q4Gemm(), p, p.N(), ranges(h, out), inputs...)
+	e.gemm(name+suffix, kernels.Q4Gemm(), e.norm(name+".norm", prefix+weight), out, inputs...)
+}
+
+// gemm appends a product of quantised matrices by kernel k, or by its like for a matrix that is written out before.
+func (e *emitter) gemm(name string, k kernels.Kernel, x, y plan.Range, w ...linear) {
+	p := e.product(e.tokens, w...)
+	if e.decodes || !e.off(ablate.FusedDequantisation) {
+		e.dispatch(name, k, p, p.N(), ranges(x, y), w...)
+		return
+	}
+	unpack, multiply := kernels.Q4Unpack(), kernels.F32Gemm()
+	if p.Bits == 8 {
+		unpack = kernels.Q8Unpack()
+	}
+	if k.Name == kernels.Q4GemmAdd().Name {
+		multiply = kernels.F32GemmAdd()
+	}
+	dense := e.scratch(fmt.Sprintf("dense.%d", p.N()*p.K), p.N()*p.K)
+	e.dispatch(name+".unpack", unpack, p, p.N(), ranges(dense), w...)
+	p.Rows, p.Bits = [kernels.MaxSegments]int{p.N()}, 32
+	e.dispatch(name, multiply, p, p.N(), ranges(x, dense, y))
 }
 
 // norm appends h = RMSNorm(x) of a chunk.

@@ -98,11 +98,15 @@ func checkKernels(t *testing.T, kind tinymodel.Kind, o gputest.Options, shuffle 
 	t.Helper()
 	ckpt, _, s := goldenModel(t, kind)
 	dev := crosscheck.New(host.Open(host.Exact, 2), gputest.Open(t, o), crosscheck.Tolerance)
-	unfused, err := ablate.Parse("fused-residual")
+	unfused, err := ablate.Parse("fused-residual,fused-dequantisation")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []Options{{GPU: true}, {}, {GPU: true, Ablate: unfused}} { // what a GPU runs, with a cache of float32, and by kernels that other plans have
+	dense, err := ablate.Parse("fused-dequantisation")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []Options{{GPU: true}, {}, {GPU: true, Ablate: unfused}, {GPU: true, Ablate: dense}} { // what a GPU runs, with a cache of float32, and by kernels that other plans have
 		m, err := o.NewModel(dev, ckpt, s, 300)
 		if err != nil {
 			t.Fatal(err)

@@ -64,8 +64,7 @@ func (e *emitter) moePrefill(layer int, name string) {
 	b, s, m := e.moe(layer), e.s, e.tokens
 	pairs := m * s.TopK
 	h := e.norm(name+".norm", b.norm)
-	p := e.product(m, b.router, b.sharedRow)
-	e.dispatch(name+".router", kernels.Q8Gemm(), p, p.N(), ranges(h, b.logits), b.router, b.sharedRow)
+	e.gemm(name+".router", kernels.Q8Gemm(), h, b.logits, b.router, b.sharedRow)
 	e.dispatch(name+".route", kernels.MoERoute(), b.params, m, ranges(b.logits, b.ids, b.weights))
 	order, offsets := e.scratchIDs("moe.order", pairs), e.scratchIDs("moe.offsets", s.Experts+1)
 	e.dispatch(name+".group", kernels.MoEGroup(), b.params, 1, ranges(b.ids, order, offsets))
@@ -75,11 +74,10 @@ func (e *emitter) moePrefill(layer int, name string) {
 	e.dispatch(name+".down", kernels.MoEDownGrouped(), b.params, s.Experts*s.Hidden, ranges(act, order, offsets, y), b.down)
 
 	gu := e.scratch("moe.shared.gu", m*2*s.SharedInter)
-	p = e.product(m, b.sharedGate, b.sharedUp)
-	e.dispatch(name+".shared.gate_up", kernels.Q4Gemm(), p, p.N(), ranges(h, gu), b.sharedGate, b.sharedUp)
+	e.gemm(name+".shared.gate_up", kernels.Q4Gemm(), h, gu, b.sharedGate, b.sharedUp)
 	sact := e.scratch("moe.shared.act", m*s.SharedInter)
 	e.dispatch(name+".shared.silu", kernels.SiluMul(), kernels.SiluMulParams{M: m, I: s.SharedInter}, m, ranges(gu, sact))
 	sy := e.scratch("moe.shared.y", m*s.Hidden)
-	e.dispatch(name+".shared.down", kernels.Q4Gemm(), e.product(m, b.sharedDown), s.Hidden, ranges(sact, sy), b.sharedDown)
+	e.gemm(name+".shared.down", kernels.Q4Gemm(), sact, sy, b.sharedDown)
 	e.dispatch(name+".combine", kernels.MoECombine(), b.params, m, ranges(y, sy, b.weights, e.stream()))
 }

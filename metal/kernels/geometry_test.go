@@ -39,9 +39,10 @@ func realParams(m int) map[string]any {
 	attn := AttentionParams{M: m, H: 16, KV: 2, HD: 256, R: 64, Blocks: 128, Context: 32768, Eps: 1e-6}
 	moe := MoEParams{M: m, D: 2048, E: 256, T: 8, I: 512, SI: 512, Eps: 1e-6}
 	lin := LinearParams{M: m, K: 2048, Bits: 4, Rows: [MaxSegments]int{8192, 4096, 32, 32}}
+	dense := LinearParams{M: m, K: 2048, Bits: 32, Rows: [MaxSegments]int{12352}}
 	router := LinearParams{M: m, K: 2048, Bits: 8, Rows: [MaxSegments]int{256, 1}}
 	out := map[string]any{"argmax": ArgmaxParams{248077}, "embed_q4": EmbedParams{m, 2048, 248320}, "rmsnorm": NormParams{m, 2048, 1e-6}, "residual_add": ResidualParams{m, 2048}, "silu_mul": SiluMulParams{m, 512},
-		"q4_gemm": lin, "q4_gemm_add": lin, "q4_gemv_add": lin, "q4_gemv_norm": lin, "q8_gemm": router, "q8_gemv_norm": router,
+		"f32_gemm": dense, "f32_gemm_add": dense, "q4_unpack": lin, "q8_unpack": router, "q4_gemm": lin, "q4_gemm_add": lin, "q4_gemv_add": lin, "q4_gemv_norm": lin, "q8_gemm": router, "q8_gemv_norm": router,
 		"q4_gemv_gdn_out": GDNOutParams{gdn, 2048}}
 	for _, k := range All() {
 		switch {

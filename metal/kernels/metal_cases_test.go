@@ -267,7 +267,28 @@ func unfusedCases(m maker) []metalCase {
 	for _, p := range []ResidualParams{{1, 64}, {3, 512}, {2, 576}, {7, 2048}} {
 		out = append(out, metalCase{kernel: ResidualAdd(), name: fmt.Sprintf("M%d_D%d", p.M, p.D), params: p, items: p.M, args: []Arg{m.f32(p.M * p.D), m.f32(p.M * p.D)}})
 	}
-	return out
+	for _, rows := range []int{1, 8, 9, 17, 33, 65} {
+		out = append(out, m.dense(F32Gemm(), rows, 192, 70), m.dense(F32GemmAdd(), rows, 64, 65))
+	}
+	for _, k := range []int{64, 512, 1088} {
+		out = append(out, m.unpack(Q4Unpack(), k, 4, 17, 4, 1, 8), m.unpack(Q8Unpack(), k, 8, 16, 1))
+	}
+	return append(out, m.unpack(Q4Unpack(), 4096, 4, 3))
+}
+
+func (m maker) dense(k Kernel, rows, width, n int) metalCase {
+	p := LinearParams{M: rows, K: width, Bits: 32, Rows: [MaxSegments]int{n}}
+	return metalCase{kernel: k, params: p, items: n, tolerance: 1e-5, name: fmt.Sprintf("M%d_K%d_N%d", rows, width, n), args: []Arg{m.f32(rows * width), m.f32(n * width), m.f32(rows * n)}}
+}
+
+func (m maker) unpack(k Kernel, width, bits int, rows ...int) metalCase {
+	p := LinearParams{K: width, Bits: bits}
+	copy(p.Rows[:], rows)
+	c := metalCase{kernel: k, params: p, items: p.N(), tolerance: 1e-7, name: fmt.Sprintf("K%d_N%v", width, rows), args: []Arg{m.out(p.N() * width)}} // a product that is added unrounded
+	for _, n := range rows {
+		c.args = append(c.args, m.matrix(n, width, bits)...)
+	}
+	return c
 }
 
 func shortCases() []metalCase {
@@ -319,6 +340,7 @@ func (m maker) wideLinear(n int) []metalCase {
 		m.linear(Q4GemvNorm(), 1, 64, 4, n), m.linear(Q8GemvNorm(), 1, 64, 8, n), m.linear(Q4GemvAdd(), 1, 64, 4, n),
 		{kernel: EmbedQ4(), name: name, params: EmbedParams{n, 64, 70000}, items: n, tolerance: 1e-6, args: append([]Arg{tokens, m.out(n * 64)}, m.matrix(70000, 64, 4)...)},
 		{kernel: RMSNorm(), name: name, params: NormParams{n, 64, 1e-6}, items: n, tolerance: 2e-6, args: []Arg{m.f32(n * 64), m.bf16(64, 1, 0.2), m.out(n * 64)}},
+		m.dense(F32Gemm(), n, 64, 5), m.dense(F32GemmAdd(), n, 64, 3), m.unpack(Q4Unpack(), 64, 4, n), m.unpack(Q8Unpack(), 64, 8, n),
 		{kernel: ResidualAdd(), name: name, params: ResidualParams{n, 64}, items: n, args: []Arg{m.f32(n * 64), m.f32(n * 64)}},
 		{kernel: SiluMul(), name: name, params: SiluMulParams{n, 64}, items: n, tolerance: 2e-6, args: []Arg{m.f32(n * 128), m.out(n * 64)}},
 		{kernel: Argmax(), name: name, params: ArgmaxParams{n}, items: 1, args: []Arg{m.f32(n), m.ids(1)}},

@@ -22,6 +22,7 @@ static inline uint tile_col(uint tid) { return tid % 8 * 4; }
 // Which row of the weights' tile it unpacks, 16 columns of it.
 static inline uint tile_weight(uint tid) { return tid / 2; }
 
+// BITS 4 and 8 are codes; 32 are floats, of plans that have their matrices written out (unfused.metal).
 template <uint BITS>
 struct TileWeights {
     uint q[BITS / 2];
@@ -36,16 +37,28 @@ static inline void fetch_weights(thread TileWeights<BITS>& w, device const uchar
         w.q[2 * i] = v.x;
         w.q[2 * i + 1] = v.y;
     }
-    w.scale = float(scales[k / GROUP]);
-    w.bias = float(biases[k / GROUP]);
+    if (BITS < 32) {
+        w.scale = float(scales[k / GROUP]);
+        w.bias = float(biases[k / GROUP]);
+    }
+}
+
+// Weights 4i to 4i+4 of the sixteen.
+template <uint BITS>
+static inline float4 four_weights(thread const TileWeights<BITS>& w, uint i) {
+    constexpr uint per = 32 / BITS, mask = BITS == 4 ? 15u : 255u, words = BITS / 2, bits = BITS % 32;
+    if (BITS == 32) {
+        const uint at = 4 * i % words;
+        return float4(as_type<float>(w.q[at]), as_type<float>(w.q[(at + 1) % words]), as_type<float>(w.q[(at + 2) % words]), as_type<float>(w.q[(at + 3) % words]));
+    }
+    const uint q = w.q[4 * i / per] >> (bits * (4 * i % per));
+    const float4 v = float4(float(q & mask), float((q >> bits) & mask), float((q >> (2 * bits)) & mask), float((q >> (3 * bits)) & mask));
+    return w.scale * v + w.bias;
 }
 
 template <typename T, uint BITS>
 static inline void unpack_weights(threadgroup T* out, thread const TileWeights<BITS>& w) {
-    constexpr uint per = 32 / BITS, mask = BITS == 4 ? 15u : 255u;
     for (uint i = 0; i < 4; ++i) {
-        const uint q = w.q[4 * i / per] >> (BITS * (4 * i % per));
-        const float4 v = float4(float(q & mask), float((q >> BITS) & mask), float((q >> (2 * BITS)) & mask), float((q >> (3 * BITS)) & mask));
-        ((threadgroup vec<T, 4>*)out)[i] = vec<T, 4>(w.scale * v + w.bias);
+        ((threadgroup vec<T, 4>*)out)[i] = vec<T, 4>(four_weights<BITS>(w, i));
     }
 }

@@ -23,7 +23,7 @@ func Tuned(k Kernel, t Tuning) Kernel {
 		k.Grid, k.Constants = t.moeGateUpGrid, t.moeGateUpConstants
 	case "moe_down_add":
 		k.Grid, k.Constants = t.moeDownGrid, t.moeDownConstants
-	case "q4_gemm", "q8_gemm", "q4_gemm_add":
+	case "q4_gemm", "q8_gemm", "q4_gemm_add", "f32_gemm", "f32_gemm_add":
 		k.Grid, k.Constants = t.linearMatrixGrid, t.linearMatrixConstants
 	case "moe_gate_up_grouped":
 		k.Grid, k.Constants = t.moeGateUpGroupedGrid, t.groupedConstants
