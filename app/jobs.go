@@ -41,7 +41,7 @@ func (p *Pond) Look() {
 	c := p.home.config(chosen, m)
 	d := p.home.disk(chosen, known)
 	if err != nil && d.Trouble == "" && len(known.Sources) == 0 {
-		d.Trouble = err.Error()
+		d.Trouble, d.Unknown = err.Error(), true
 	}
 	verdict := p.home.verdict(m.ID, m, chosen)
 	machine := ThisMachine()

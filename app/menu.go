@@ -62,6 +62,8 @@ func (s State) Next() Item {
 	switch s.Phase {
 	case NeedModel:
 		switch {
+		case s.Disk.Unknown:
+			return Item{Label: "Choose another model", Action: OpenSettings, Available: true}
 		case s.Disk.Trouble != "":
 			return Item{Label: "Open the model's window", Action: OpenModel, Available: true}
 		case len(s.Found) > 0 && s.Disk.DoneBytes == 0:

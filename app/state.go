@@ -80,6 +80,7 @@ type DiskState struct {
 	FreeBytes             int64    // on that disk; -1: unknown
 	Headroom              int64    // what a download leaves free
 	Changed               []string // files that are not what was verified
+	Unknown               bool     // the chosen model is none that can be downloaded, and not there either; Trouble says so
 	Trouble               string   // the folder cannot be used: a drive that is not connected; one sentence
 }
 
