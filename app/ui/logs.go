@@ -151,5 +151,5 @@ func newAboutWindow(u *UI) *aboutWindow {
 	built := quiet(u.controls.Built)
 	built.Selectable = true
 	show(built, u.controls.Built != "")
-	return &aboutWindow{u.window("About Pond", 380, 340, page(container.NewVBox(center(u.picture(96)), center(name), center(version), center(built), text, licence)))}
+	return &aboutWindow{u.window("About Pond", 380, 410, page(container.NewVBox(center(u.picture(96)), center(name), center(version), center(built), text, licence)))}
 }

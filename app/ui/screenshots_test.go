@@ -132,24 +132,19 @@ func scenes() []scene {
 			writeLog(st)
 			st.ui.Open(app.OpenLogs)
 		}, func(st *stage) fyne.Window { return st.ui.logs.w }, func(st *stage) {
-			st.ui.logs.status.SetText("~/Library/Application Support/pond/pond.log · what is said in chats is not in it")
+			st.ui.logs.status.SetText("~/.local/state/pond/pond.log · what is said in chats is not in it")
 		}},
-		{"about", stateOf(app.Running), fyne.NewSize(380, 340), func(st *stage) { st.ui.OpenAbout() }, func(st *stage) fyne.Window { return st.ui.about.w }, nil},
+		{"about", stateOf(app.Running), fyne.NewSize(380, 410), func(st *stage) { st.ui.OpenAbout() }, func(st *stage) fyne.Window { return st.ui.about.w }, nil},
 	}
 }
 
+// writeLog is the log of a real run: Pond with its window and the demo model on Linux, three requests of which one is refused.
 func writeLog(st *stage) {
-	text := `time=2026-03-14T15:02:11.402Z level=INFO msg="pond starts" version=1.2.3 system="macOS 26.1" processor="Apple M5 Pro"
-time=2026-03-14T15:02:11.409Z level=INFO msg=memory model=qwen3.6-35b-a3b verdict=fits need_bytes=22100000000 available_bytes=31200000000
-time=2026-03-14T15:02:15.871Z level=INFO msg="model open" id=qwen3.6-35b-a3b executor="Metal, Apple M5 Pro" context=98304
-time=2026-03-14T15:02:15.873Z level=INFO msg=listening address=127.0.0.1:11535
-time=2026-03-14T15:04:40.118Z level=INFO msg=request path=/v1/chat/completions status=200 prompt_tokens=2318 cached_tokens=2204 completion_tokens=411
-time=2026-03-14T15:06:02.550Z level=WARN msg="memory pressure" level=warning
-time=2026-03-14T15:06:02.551Z level=INFO msg="snapshots dropped" freed_bytes=257600000
-time=2026-03-14T15:07:31.004Z level=INFO msg=request path=/v1/chat/completions status=200 prompt_tokens=2790 cached_tokens=2729 completion_tokens=96
-time=2026-03-14T15:08:12.220Z level=ERROR msg="request refused" path=/v1/responses status=400 param=tools[0].type
-`
-	if err := os.WriteFile(filepath.Join(st.dir, "pond.log"), []byte(text), 0o600); err != nil {
+	text, err := os.ReadFile(filepath.Join("testdata", "pond.log"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(st.dir, "pond.log"), text, 0o600)
+	}
+	if err != nil {
 		st.t.Fatal(err)
 	}
 }

@@ -309,16 +309,16 @@ func TestLogWindow(t *testing.T) {
 	writeLog(st)
 	st.ui.Open(app.OpenLogs)
 	v := st.ui.logs
-	st.until("the log", func() bool { return len(v.shown) == 9 })
-	v.filter.SetText("memory warn")
-	if len(v.shown) != 1 || !strings.Contains(v.shown[0], "memory pressure") {
+	st.until("the log", func() bool { return len(v.shown) == 7 })
+	v.filter.SetText("memory FITS")
+	if len(v.shown) != 1 || !strings.Contains(v.shown[0], "verdict=fits") {
 		t.Errorf("got %v", v.shown)
 	}
 	v.list.Select(0)
 	if got := st.app.Clipboard().Content(); got != v.shown[0] {
 		t.Errorf("clipboard: got %q", got)
 	}
-	if got := shortLine(v.shown[0]); got != `15:06:02  WARN   "memory pressure" level=warning` {
+	if got := shortLine(`time=2026-03-14T15:06:02.550Z level=WARN msg="memory pressure" level=warning`); got != `15:06:02  WARN   "memory pressure" level=warning` {
 		t.Errorf("got %q", got)
 	}
 	press(t, v.w, "Copy diagnostics")
