@@ -24,6 +24,7 @@ import (
 	"pond/inference/qwen36"
 	"pond/inference/tokenizer"
 	"pond/metal"
+	"pond/metal/kernels"
 )
 
 // Model says where a checkpoint is.
@@ -117,11 +118,12 @@ type Engine struct {
 	parallel int
 	log      *slog.Logger
 
-	ckpt  *checkpoint.Checkpoint
-	tok   *tokenizer.Tokenizer
-	dev   metal.Device
-	model *qwen36.Model
-	stop  map[int32]bool // ids that end an answer
+	ckpt   *checkpoint.Checkpoint
+	tok    *tokenizer.Tokenizer
+	dev    metal.Device
+	model  *qwen36.Model
+	ablate *ablate.Set
+	stop   map[int32]bool // ids that end an answer
 
 	kept        *kept
 	reuse       reuse
@@ -141,7 +143,7 @@ type Engine struct {
 // Open loads a model strictly: a wrong, incomplete or damaged checkpoint is an error that names the file or tensor, and leaves
 // nothing behind. The context's end stops the loading; it does not close the engine.
 func Open(ctx context.Context, o Options) (_ *Engine, err error) {
-	e := &Engine{log: o.Logger, chunk: o.ChunkTokens, parallel: o.Parallel}
+	e := &Engine{log: o.Logger, chunk: o.ChunkTokens, parallel: o.Parallel, ablate: o.Ablate}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
@@ -294,14 +296,18 @@ func (e *Engine) Info() Info { return e.info }
 // Tokenizer is the model's.
 func (e *Engine) Tokenizer() *tokenizer.Tokenizer { return e.tok }
 
+// MostTogether is how many answers get a token in one step at most.
+const MostTogether = kernels.MaxBatch
+
 // Stats counts what the engine does now and has done.
 type Stats struct {
-	Queued, Active            int     // requests that wait, and that are worked on
-	Paused                    bool    // no new work is begun
-	Tokens                    int64   // computed since the start, prompts included
-	TokensPerSecond           float64 // of answers, in the last second; 0 when idle
-	PrefillDone, PrefillTotal int     // tokens of the prompt that is being taken in; 0 when none is
-	SnapshotBytes             int64   // of kept conversations: what DropSnapshots frees
+	Queued, Active            int                 // requests that wait, and that are worked on
+	Paused                    bool                // no new work is begun
+	Tokens                    int64               // computed since the start, prompts included
+	Steps                     [MostTogether]int64 // of answers, by how many had a token in the step, less one
+	TokensPerSecond           float64             // of answers, in the last second; 0 when idle
+	PrefillDone, PrefillTotal int                 // tokens of the prompt that is being taken in; 0 when none is
+	SnapshotBytes             int64               // of kept conversations: what DropSnapshots frees
 	Reuse                     Reuse
 	Disk                      DiskStats
 }

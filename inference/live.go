@@ -37,6 +37,7 @@ type turn struct {
 	kind   kind
 	tokens int // that it takes in
 	run    func() error
+	id     int32 // of a step without run, which the worker may make together with others
 }
 
 // kind says what an ask is for, which decides whose turn it is.
@@ -51,21 +52,18 @@ const (
 
 // do has the worker run a function when it is this job's turn, and waits for it. A job that was cancelled meanwhile gets its turn no more.
 func (l *live) do(k kind, tokens int, run func() error) error {
-	l.asked = turn{k, tokens, run}
+	return l.ask(turn{kind: k, tokens: tokens, run: run})
+}
+
+func (l *live) ask(t turn) error {
+	l.asked = t
 	l.worker.events <- l
 	return <-l.reply
 }
 
 // token takes in one token and returns the logits after it, valid until the next run.
 func (l *live) token(id int32) ([]float32, error) {
-	err := l.do(step, 1, func() error {
-		logits, err := l.seq.Token(id)
-		if err != nil {
-			return err
-		}
-		l.took(logits, id)
-		return nil
-	})
+	err := l.ask(turn{kind: step, tokens: 1, id: id})
 	return l.logits, err
 }
 

@@ -15,6 +15,7 @@ type queue struct {
 	limit   int
 	running map[*job]progress
 	tokens  int64
+	steps   [MostTogether]int64 // by the answers that had a token in them, less one
 	paused  bool
 	closed  bool
 
@@ -136,6 +137,13 @@ func (q *queue) count(tokens int) {
 	q.mu.Unlock()
 }
 
+// stepped counts a step of so many answers.
+func (q *queue) stepped(answers int) {
+	q.mu.Lock()
+	q.steps[answers-1]++
+	q.mu.Unlock()
+}
+
 // decoded counts tokens of an answer.
 func (q *queue) decoded(tokens int) {
 	q.mu.Lock()
@@ -177,7 +185,7 @@ func (q *queue) progress(j *job, done, total int) {
 func (q *queue) stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s := Stats{Queued: len(q.waiting), Active: len(q.running), Paused: q.paused, Tokens: q.tokens, TokensPerSecond: q.rate()}
+	s := Stats{Queued: len(q.waiting), Active: len(q.running), Paused: q.paused, Tokens: q.tokens, Steps: q.steps, TokensPerSecond: q.rate()}
 	for _, p := range q.running {
 		s.PrefillDone += p.done
 		s.PrefillTotal += p.total

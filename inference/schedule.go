@@ -166,16 +166,23 @@ func (w *worker) serve(l *live) {
 		w.spend(again, start)
 		return
 	}
-	if err == nil {
+	all := []*live{l}
+	switch {
+	case err != nil:
+	case l.asked.run == nil:
+		all, err = w.together(l)
+	default:
 		err = guard(l.asked.run)
 	}
 	if errors.Is(err, errNoRoom) {
 		l.parked = true
 		return
 	}
-	l.broken = l.broken || err != nil
 	w.spend(kind, start)
-	w.answer(l, err)
+	for _, o := range all {
+		o.broken = o.broken || err != nil
+		w.answer(o, err)
+	}
 }
 
 // spend counts the time of a turn, and leaves some to the rest of the machine when asked to be quiet.

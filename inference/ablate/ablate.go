@@ -18,6 +18,7 @@ type Switch string
 
 // The switches, sorted by name.
 const (
+	BatchedDecode       Switch = "batched-decode"
 	CoalescedKV         Switch = "coalesced-kv"
 	ConcurrentEncoding  Switch = "concurrent-encoding"
 	FixedBlockAttention Switch = "fixed-block-attention"
@@ -49,6 +50,7 @@ type Entry struct {
 // Table lists every switch, sorted by name.
 func Table() []Entry {
 	return []Entry{
+		{BatchedDecode, "answers that want a token at once, up to four, get them in one pass that reads the weights once", "a pass each", true},
 		{CoalescedKV, "decode: a simdgroup reads a key's row side by side, 16 bytes a lane", "a thread reads a whole row, so that neighbours read places a row apart", false},
 		{ConcurrentEncoding, "dispatches of a level run side by side on the GPU", "one after the other, in an encoder that orders them itself", true},
 		{FixedBlockAttention, "decode: a block of keys begins at a multiple of 256, whatever the context", "the keys are split evenly among the blocks of a launch, whose places move with every token", false},
