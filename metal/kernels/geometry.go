@@ -34,6 +34,7 @@ const (
 	constStoredState        // 1: gdn_scan keeps the state in memory between tokens
 	constWidth              // columns of a product of one row; of an expert's down I
 	constSharedWidth        // moe_down_add: columns of the shared expert's
+	constExpertRows         // moe_gate_up: rows of an expert's gate
 )
 
 const (
@@ -349,7 +350,7 @@ func (t Tuning) moeGateUpGrid(params any, _ int) Grid {
 
 func (t Tuning) moeGateUpConstants(params any) []Constant {
 	p := params.(MoEParams)
-	return append(moeConstants(params), rowConstants(t.gateUpRowGroups(p), p.D)...)
+	return append(append(moeConstants(params), rowConstants(t.gateUpRowGroups(p), p.D)...), Constant{constExpertRows, int32(p.I)})
 }
 
 // downThreads is the threadgroup of moe_down_add: a thread for each block of columns of all chosen experts.

@@ -1,42 +1,47 @@
 // The experts of one token, and the choice of experts of any number of tokens.
 
+// A float as a whole number of the same order, and back.
+static inline uint ordered(float x) {
+    const uint u = as_type<uint>(x);
+    return (u & 0x80000000u) != 0 ? ~u : u | 0x80000000u;
+}
+
+static inline float unordered(uint key) { return as_type<float>((key & 0x80000000u) != 0 ? key & 0x7fffffffu : ~key); }
+
 // The T largest of E logits, by one simdgroup: lane r < T ends with the expert of rank r and its weight, softmax over the chosen
 // (spec 2.6). The lower index wins a tie. Each lane holds the logits of experts lane, lane+32, ... in registers, so a round is a maximum
-// in registers and two reductions. A logit that is not a number counts as the lowest, so that no index can leave the table.
+// in registers and two reductions. Logits are whole numbers of the same order meanwhile, 0 for what is taken or not there: reductions of
+// those are one instruction. A logit that is not a number counts as the lowest, so that no index can leave the table. With a T below the
+// model's the ids are the first of its, and the weights mean nothing.
 static inline void choose(device const float* logits, uint E, uint T, uint lane, thread uint& id, thread float& weight) {
-    float v[32];
-    uint taken = 0;
+    uint v[32];
     for (uint i = 0; i < uint(EXPERT_LANES); ++i) {
         const uint e = lane + SIMD * i;
         const float x = e < E ? logits[e] : LOWEST;
-        v[i] = (as_type<uint>(x) & 0x7fffffffu) > 0x7f800000u ? LOWEST : max(x, LOWEST);
-        taken |= (e < E ? 0u : 1u) << i;
+        const bool number = (as_type<uint>(x) & 0x7fffffffu) <= 0x7f800000u;
+        v[i] = e < E ? ordered(number ? max(x, LOWEST) : LOWEST) : 0;
     }
     id = 0;
-    float mine = LOWEST, top = LOWEST;
+    uint mine = 0, top = 0;
     for (uint r = 0; r < T; ++r) {
-        float best = LOWEST;
-        uint at = 0xffffffffu;
+        uint best = 0;
         for (uint i = 0; i < uint(EXPERT_LANES); ++i) {
-            if (((taken >> i) & 1u) == 0u && (at == 0xffffffffu || v[i] > best)) {
-                best = v[i];
-                at = lane + SIMD * i;
-            }
+            best = max(best, v[i]);
         }
-        const float highest = simd_max(best);
-        const uint winner = min(simd_min(best == highest ? at : 0xffffffffu), E - 1);
-        if (winner % SIMD == lane) {
-            taken |= 1u << (winner / SIMD);
+        const uint highest = simd_max(best);
+        uint at = 0xffffffffu;
+        for (uint i = uint(EXPERT_LANES); i > 0; --i) {
+            at = v[i - 1] == highest ? lane + SIMD * (i - 1) : at;
         }
-        if (r == 0) {
-            top = highest;
+        const uint winner = min(simd_min(at), E - 1);
+        for (uint i = 0; i < uint(EXPERT_LANES); ++i) {
+            v[i] = lane + SIMD * i == winner ? 0 : v[i];
         }
-        if (lane == r) {
-            id = winner;
-            mine = highest;
-        }
+        top = r == 0 ? highest : top;
+        id = lane == r ? winner : id;
+        mine = lane == r ? highest : mine;
     }
-    const float e = lane < T ? precise::exp(mine - top) : 0.0f;
+    const float e = lane < T ? precise::exp(unordered(mine) - unordered(top)) : 0.0f;
     weight = e / simd_sum(e);
 }
 
@@ -65,7 +70,7 @@ kernel void moe_route(device const float* logits [[buffer(0)]], device uint* ids
 // expert. A set of lanes takes rows of gate and the rows of up that go with them, four
 // by four, so that SwiGLU needs one exchange.
 // Each threadgroup's first simdgroup chooses the experts again from the router's logits, 257 numbers, rather than wait a
-// level for it; threadgroup 0 stores the choice for moe_down_add. Grid: sets, expert by expert.
+// level for it, as far as the rank that it works for; threadgroup 0 chooses all and stores them for moe_down_add. Grid: sets, expert by expert.
 kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat* norm [[buffer(1)]], device const float* logits [[buffer(2)]],
                         device uint* ids [[buffer(3)]], device float* weights [[buffer(4)]], device float* act [[buffer(5)]],
                         WEIGHTS(0, 6, 7, 8), WEIGHTS(1, 9, 10, 11), WEIGHTS(2, 12, 13, 14), WEIGHTS(3, 15, 16, 17),
@@ -73,9 +78,9 @@ kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat
     threadgroup float part[PARTS];
     threadgroup float squares[32];
     threadgroup uint chosen[32];
-    const uint k = WIDTH, E = p.E, T = p.T, I = p.I, SI = p.SI;
+    const uint k = WIDTH, E = p.E, T = p.T, I = EXPERT_ROWS, SI = p.SI;
     const uint set = set_rows() / 2, per_expert = ceil_div(I, set), routed = T * per_expert; // gate rows of a set
-    const Place at = place_of(k, routed + ceil_div(SI, set), tg, threads, tid);
+    const Place at = place_of(k, tg, threads, tid);
     const bool holds_columns = at.lane * 32 < k;
     Columns c;
     float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f}, sq = 0.0f;
@@ -85,9 +90,11 @@ kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat
         sum_columns(c);
     }
     if (sg == 0) {
+        const uint sets = threads / at.lanes, first = tg * sets;
+        const uint ranks = tg == 0 ? T : first >= routed ? 0 : min((first + sets - 1) / per_expert + 1, T);
         uint id;
         float weight;
-        choose(logits, E, T, lane, id, weight);
+        choose(logits, E, ranks, lane, id, weight);
         chosen[lane] = id;
         if (tg == 0 && lane < T) {
             ids[lane] = id;
@@ -106,9 +113,12 @@ kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat
     const Matrix up = shared ? MATRIX_OF(3, SI) : stacked(MATRIX_OF(1, 0), e, I, k);
     for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
         float acc[8];
-        if (holds_columns) {
-            four_rows<4>(acc, gate, k, row0 + 4 * g, at.lane, c);
-            four_rows<4>(acc + 4, up, k, row0 + 4 * g, at.lane, c);
+        if (holds_columns && row0 + 4 * g + 4 <= gate.rows) {
+            four_rows<4, true>(acc, gate, k, row0 + 4 * g, at.lane, c);
+            four_rows<4, true>(acc + 4, up, k, row0 + 4 * g, at.lane, c);
+        } else if (holds_columns) {
+            four_rows<4, false>(acc, gate, k, row0 + 4 * g, at.lane, c);
+            four_rows<4, false>(acc + 4, up, k, row0 + 4 * g, at.lane, c);
         } else {
             for (uint i = 0; i < 8; ++i) {
                 acc[i] = 0.0f;
@@ -160,7 +170,7 @@ kernel void moe_down_add(device const float* act [[buffer(0)]], device const uin
         }
     }
     const uint k = shared ? SI : I;
-    const Place own = {SIMD, tg, shared ? tid - routed : tid % per_expert, true}; // lane: the block of columns inside the expert
+    const Place own = {SIMD, tg, shared ? tid - routed : tid % per_expert}; // lane: the block of columns inside the expert
     for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
         const float s = eight_rows<4>(m, k, row0 + 8 * g, own, holds_columns, c, lane);
         if (lane < 8) {

@@ -23,6 +23,7 @@ constant int LONE_KEYS [[function_constant(8)]];    // attn_decode: 1, a thread 
 constant int EVEN_BLOCKS [[function_constant(9)]];  // attention of one token: 1, the keys are split evenly, to try what blocks at fixed places are worth
 constant int WIDTH [[function_constant(11)]];       // columns of a product of one row: K; of an expert's down I
 constant int SHARED_WIDTH [[function_constant(12)]]; // moe_down_add: SI
+constant int EXPERT_ROWS [[function_constant(13)]];  // moe_gate_up: I
 constant int STORED_STATE [[function_constant(10)]]; // gdn_scan: 1, the state lies in memory between tokens, to try what registers are worth
 
 constant constexpr uint SIMD = 32;
@@ -119,7 +120,8 @@ static inline Matrix stacked(Matrix m, uint e, uint n, uint k) {
     return m;
 }
 
-static inline float sigmoid(float x) { return 1.0f / (1.0f + exp(-x)); }
+// The fast forms are within some units in the last place, which is nothing beside a quantised weight, and q4_gemv_gdn_out takes 32 a thread.
+static inline float sigmoid(float x) { return fast::divide(1.0f, 1.0f + fast::exp(-x)); }
 
 static inline float silu(float x) { return x * sigmoid(x); }
 

@@ -83,40 +83,34 @@ static inline float dot_block(device const uint4* codes, thread const float* x) 
            dot_word8(dot_word8(dot_word8(dot_word8(0.0f, b.x, x + 16), b.y, x + 20), b.z, x + 24), b.w, x + 28);
 }
 
-// The lane's part of four rows from row0 on, of block b of K columns, divided by CODE_SCALE. Rows beyond the last repeat it. Places are counted in units of what is loaded, so that
-// 32 bits hold them: 2^32 blocks are 64 GiB of codes.
-template <uint BITS>
+// The lane's part of four rows from row0 on, of block b of K columns, divided by CODE_SCALE. WHOLE: all four exist, and lie at distances that the compiler
+// knows; else rows beyond the last repeat it. Places are counted in units of what is loaded, so that 32 bits hold them: 2^32 blocks are
+// 64 GiB of codes.
+template <uint BITS, bool WHOLE>
 static inline void four_rows(thread float* acc, Matrix m, uint k, uint row0, uint b, thread const Columns& c) {
-    const uint units = k * BITS / 128, groups = k / GROUP;
-    device const uint4* codes = (device const uint4*)m.codes;
+    const uint units = k * BITS / 128, groups = k / GROUP, last = m.rows - 1, first = WHOLE ? row0 : min(row0, last);
+    device const uint4* codes = (device const uint4*)m.codes + (first * units + b * (BITS / 4));
+    device const bfloat* scales = m.scales + (first * groups + b / 2);
+    device const bfloat* biases = m.biases + (first * groups + b / 2);
     for (uint r = 0; r < 4; ++r) {
-        const uint row = min(row0 + r, m.rows - 1);
-        const float d = dot_block<BITS>(codes + row * units + b * (BITS / 4), c.x);
-        const uint g = row * groups + b / 2;
-        acc[r] = float(m.scales[g]) * d + float(m.biases[g]) * c.sum;
+        const uint row = WHOLE ? r : min(row0 + r, last) - first;
+        acc[r] = float(scales[row * groups]) * dot_block<BITS>(codes + row * units, c.x) + float(biases[row * groups]) * c.sum;
     }
 }
 
-// Where a thread stands: its set among all, its lane in the set.
+// Where a thread stands: its set among all, its lane in the set. A set may lie beyond the last: it has no rows, and its lanes multiply nothing.
 struct Place {
     uint lanes; // of a set
     uint set;
-    uint lane;  // of the set
-    bool real;  // false: beyond the last set; it computes along and stores nothing
+    uint lane; // of the set
 };
 
 // The power of two whose many lanes are a set: as many as K has blocks of 32, at least 8.
 static inline uint set_power(uint k) { return max(3u, 32u - clz(ceil_div(k, 32) - 1)); }
 
-static inline Place place_of(uint k, uint sets, uint tg, uint threads, uint tid) {
-    Place p;
+static inline Place place_of(uint k, uint tg, uint threads, uint tid) {
     const uint power = set_power(k);
-    p.lanes = 1u << power;
-    p.set = tg * (threads >> power) + (tid >> power);
-    p.lane = tid & (p.lanes - 1);
-    p.real = p.set < sets;
-    p.set = min(p.set, sets - 1);
-    return p;
+    return Place{1u << power, tg * (threads >> power) + (tid >> power), tid & ((1u << power) - 1)};
 }
 
 // Rows of a set.
@@ -140,9 +134,12 @@ static inline float wide_total(threadgroup const float* part, uint stride, uint 
 template <uint BITS>
 static inline float eight_rows(Matrix m, uint k, uint row0, Place at, bool holds_columns, thread const Columns& c, uint lane) {
     float acc[8];
-    if (holds_columns && row0 < m.rows) {
-        four_rows<BITS>(acc, m, k, row0, at.lane, c);
-        four_rows<BITS>(acc + 4, m, k, row0 + 4, at.lane, c);
+    if (holds_columns && row0 + 8 <= m.rows) {
+        four_rows<BITS, true>(acc, m, k, row0, at.lane, c);
+        four_rows<BITS, true>(acc + 4, m, k, row0 + 4, at.lane, c);
+    } else if (holds_columns && row0 < m.rows) {
+        four_rows<BITS, false>(acc, m, k, row0, at.lane, c);
+        four_rows<BITS, false>(acc + 4, m, k, row0 + 4, at.lane, c);
     } else {
         for (uint i = 0; i < 8; ++i) {
             acc[i] = 0.0f;
@@ -168,33 +165,25 @@ static inline void keep_sum(threadgroup float* part, thread float* sums, uint g,
 // A set is finished in turns. A narrow one has as many as row groups, each eight lanes'; a wide one has one turn, in which eight lanes of its first
 // simdgroup finish a group each: lane 8g+i what lane i has of group g.
 static inline uint finish_turns(Place at) { return at.lanes > SIMD ? 1 : uint(ROW_GROUPS); }
-static inline bool finishes(Place at) { return at.real && at.lane < (at.lanes > SIMD ? 8 * uint(ROW_GROUPS) : 8u); }
+static inline bool finishes(Place at) { return at.lane < (at.lanes > SIMD ? 8 * uint(ROW_GROUPS) : 8u); }
 static inline uint finish_group(uint turn, Place at) { return at.lanes > SIMD ? min(at.lane / 8, uint(ROW_GROUPS) - 1) : turn; }
 static inline float finish_sum(threadgroup const float* part, thread const float* sums, uint turn, Place at, uint lane, uint sg) {
     return at.lanes > SIMD ? wide_total(part + finish_group(turn, at) * PART_GROUP, 8, lane & 7, sg, at.lanes) : sums[turn];
 }
 
-// Sets of all matrices of a product, and the matrix, first row and first output of one set.
-static inline uint all_sets(constant LinearParams& p) {
-    uint n = 0;
-    for (uint i = 0; i < 4; ++i) {
-        n += ceil_div(p.Rows[i], set_rows());
-    }
-    return n;
-}
-
+// The matrix, first row and first output of a set among those of all matrices of a product.
 static inline SetRows rows_of(constant LinearParams& p, uint set) {
-    SetRows r = {0, 0, 0};
+    SetRows r = {0, 0x80000000u, 0};
     for (uint i = 0; i < 4; ++i) {
         const uint n = ceil_div(p.Rows[i], set_rows());
         if (set < n) {
             r.segment = i;
+            r.row0 = set * set_rows();
             break;
         }
         set -= n;
         r.y0 += p.Rows[i];
     }
-    r.row0 = set * set_rows();
     r.y0 += r.row0;
     return r;
 }
@@ -240,7 +229,7 @@ kernel void q4_gemv_norm(device const float* x [[buffer(0)]], device const bfloa
                          constant LinearParams& p [[buffer(15)]], THREAD_1D) {
     threadgroup float part[PARTS];
     threadgroup float squares[32];
-    const Place at = place_of(WIDTH, all_sets(p), tg, threads, tid);
+    const Place at = place_of(WIDTH, tg, threads, tid);
     const SetRows rows = rows_of(p, at.set);
     gemv_norm<4>(x, norm, y, PICK_MATRIX(rows.segment), rows, at, p, part, squares, lane, sg);
 }
@@ -251,7 +240,7 @@ kernel void q8_gemv_norm(device const float* x [[buffer(0)]], device const bfloa
                          constant LinearParams& p [[buffer(15)]], THREAD_1D) {
     threadgroup float part[PARTS];
     threadgroup float squares[32];
-    const Place at = place_of(WIDTH, all_sets(p), tg, threads, tid);
+    const Place at = place_of(WIDTH, tg, threads, tid);
     const SetRows rows = rows_of(p, at.set);
     gemv_norm<8>(x, norm, y, PICK_MATRIX(rows.segment), rows, at, p, part, squares, lane, sg);
 }
@@ -284,7 +273,7 @@ kernel void q4_gemv_add(device const float* v [[buffer(0)]], device float* x [[b
                         constant LinearParams& p [[buffer(5)]], THREAD_1D) {
     threadgroup float part[PARTS];
     const uint k = WIDTH;
-    const Place at = place_of(k, ceil_div(p.Rows[0], set_rows()), tg, threads, tid);
+    const Place at = place_of(k, tg, threads, tid);
     Columns c;
     if (at.lane * 32 < k) {
         load_columns(c, v + at.lane * 32);
@@ -300,7 +289,7 @@ kernel void q4_gemv_gdn_out(device const float* y [[buffer(0)]], device const fl
     threadgroup float squares[1024];
     const uint dv = p.GDN.DV, k = WIDTH;
     const uint z0 = 2 * p.GDN.HK * p.GDN.DK + k; // behind q, k, v
-    const Place at = place_of(k, ceil_div(p.N, set_rows()), tg, threads, tid);
+    const Place at = place_of(k, tg, threads, tid);
     const uint col = at.lane * 32;
     Columns c;
     float sq = 0.0f;

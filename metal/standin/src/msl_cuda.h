@@ -4,7 +4,8 @@
 // one here. A file is compiled for one kernel at a time: MSL_ENTRY_name chooses it, MSL_CONSTANT_n gives the bits of function constant n.
 //
 // Arithmetic: products and sums may be contracted, as Apple's compiler may do; division, sqrt and the functions are CUDA's accurate ones (2 units in the last
-// place at most, rsqrt too) unless the library is compiled with fast math (-use_fast_math). Denormals are kept. fast:: is precise::.
+// place at most, rsqrt too) unless the library is compiled with fast math (-use_fast_math). Denormals are kept. Of fast::, exp, exp2 and divide are the
+// approximate instructions (2^-21, denormals flushed), the others precise::.
 //
 // MSL_NAN_FIRST fills threadgroup memory with NaN bit patterns before the kernel uses it.
 #pragma once

@@ -57,8 +57,14 @@ template <class T, class F> MSL_GPU_INLINE T msl_reduce(T a, int widest, F f) {
   for (int s = widest; s; s >>= 1) a = f(a, simd_shuffle_xor(a, ushort(s)));
   return a;
 }
+// Whole numbers of 32 bits have an instruction of their own.
+template <class T> concept MslWord = is_same_v<T, int> || is_same_v<T, uint>;
+#define MSL_REDUCE_WORD(NAME, CALL) template <MslWord T> MSL_GPU_INLINE T simd_##NAME(T v) { return T(CALL); }
+MSL_REDUCE_WORD(sum, __reduce_add_sync(msl_everyone, v)) MSL_REDUCE_WORD(max, __reduce_max_sync(msl_everyone, v)) MSL_REDUCE_WORD(min, __reduce_min_sync(msl_everyone, v))
+MSL_REDUCE_WORD(and, __reduce_and_sync(msl_everyone, uint(v))) MSL_REDUCE_WORD(or, __reduce_or_sync(msl_everyone, uint(v))) MSL_REDUCE_WORD(xor, __reduce_xor_sync(msl_everyone, uint(v)))
+#undef MSL_REDUCE_WORD
 #define MSL_REDUCE(NAME, CONCEPT, EXPR)                                                                        \
-  template <CONCEPT T> MSL_GPU_INLINE T simd_##NAME(T v) { return msl_reduce(v, 16, [](T a, T b) { return T(EXPR); }); } \
+  template <CONCEPT T> requires(!MslWord<T>) MSL_GPU_INLINE T simd_##NAME(T v) { return msl_reduce(v, 16, [](T a, T b) { return T(EXPR); }); } \
   template <CONCEPT T> MSL_GPU_INLINE T quad_##NAME(T v) { return msl_reduce(v, 2, [](T a, T b) { return T(EXPR); }); }
 MSL_REDUCE(sum, MslSimd, a + b) MSL_REDUCE(product, MslSimd, a * b) MSL_REDUCE(max, MslSimd, max(a, b)) MSL_REDUCE(min, MslSimd, min(a, b))
 MSL_REDUCE(and, MslSimdInteger, a & b) MSL_REDUCE(or, MslSimdInteger, a | b) MSL_REDUCE(xor, MslSimdInteger, a ^ b)

@@ -1,8 +1,16 @@
 // msl_cuda_small.h - half and bfloat on an NVIDIA GPU: one conversion instruction each way, to nearest even; in constant expressions by integers. A NaN
-// that is rounded becomes the canonical one.
+// that is rounded becomes the canonical one. And the two instructions behind fast:: that are worth having: 2^x and 1/x within 2^-22, denormals flushed.
 #pragma once
 #include <cstdint>
 #include <type_traits>
+
+#ifdef __CUDA_ARCH__
+__device__ inline float msl_exp2(float x) { float r; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; }
+__device__ inline float msl_reciprocal(float x) { float r; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; }
+#else
+__host__ float msl_exp2(float x); // never called: host code is not made
+__host__ float msl_reciprocal(float x);
+#endif
 
 namespace metal {
 struct msl_half_format {

@@ -21,8 +21,9 @@ namespace metal {
 #else
 #define MSL_RSQRT(x) 1.0f / ::sqrtf(x)
 #endif
+#define MSL_UNARY_EXP MSL_UNARY(exp, ::expf(x)) MSL_UNARY(exp2, ::exp2f(x))
 #define MSL_UNARY_FAST                                                                                         \
-  MSL_UNARY(exp, ::expf(x)) MSL_UNARY(exp2, ::exp2f(x)) MSL_UNARY(exp10, ::powf(10.0f, x))                     \
+  MSL_UNARY(exp10, ::powf(10.0f, x))                                                                           \
   MSL_UNARY(log, ::logf(x)) MSL_UNARY(log2, ::log2f(x)) MSL_UNARY(log10, ::log10f(x))                          \
   MSL_UNARY(sqrt, ::sqrtf(x)) MSL_UNARY(rsqrt, MSL_RSQRT(x))                                              \
   MSL_UNARY(sin, ::sinf(x)) MSL_UNARY(cos, ::cosf(x)) MSL_UNARY(tan, ::tanf(x))                                \
@@ -35,9 +36,18 @@ namespace metal {
   MSL_UNARY(fract, ::fminf(x - ::floorf(x), 0x1.fffffep-1f))                                                   \
   MSL_UNARY(saturate, x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f)                                                 \
   MSL_UNARY(sign, x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : (x == 0.0f ? x : 0.0f)))
+MSL_UNARY_EXP
 MSL_UNARY_FAST
-namespace precise { MSL_UNARY_FAST }
-namespace fast { MSL_UNARY_FAST }
+namespace precise { MSL_UNARY_EXP MSL_UNARY_FAST }
+namespace fast {
+#ifdef MSL_GPU
+MSL_UNARY(exp, ::msl_exp2(x * 1.44269504f)) MSL_UNARY(exp2, ::msl_exp2(x))
+#else
+MSL_UNARY_EXP
+#endif
+MSL_UNARY_FAST
+} // namespace fast
+#undef MSL_UNARY_EXP
 #undef MSL_UNARY
 #undef MSL_UNARY_FAST
 #undef MSL_RSQRT
@@ -66,6 +76,9 @@ MSL_BINARY(atan2, ::atan2f(float(a), float(b))) MSL_BINARY(copysign, ::copysignf
 MSL_BINARY(step, b < a ? R(0) : R(1)) MSL_BINARY(divide, a / b) MSL_BINARY(absdiff, a > b ? a - b : b - a)
 #undef MSL_BINARY
 namespace precise { using metal::atan2, metal::divide, metal::fmax, metal::fmin, metal::fmod, metal::max, metal::min, metal::pow, metal::powr; }
+#ifdef MSL_GPU
+namespace fast { MSL_INLINE float divide(float a, float b) { return a * ::msl_reciprocal(b); } }
+#endif
 namespace fast { using metal::atan2, metal::divide, metal::fmax, metal::fmin, metal::fmod, metal::max, metal::min, metal::pow, metal::powr; }
 
 template <MslValue A> MSL_INLINE A max3(A a, A b, A c) { return max(a, max(b, c)); }

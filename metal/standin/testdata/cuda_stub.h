@@ -19,6 +19,12 @@ template <class T> __device__ T __shfl_sync(unsigned mask, T v, int lane, int wi
 template <class T> __device__ T __shfl_xor_sync(unsigned mask, T v, int lanes, int width = 32);
 template <class T> __device__ T __shfl_down_sync(unsigned mask, T v, unsigned delta, int width = 32);
 template <class T> __device__ T __shfl_up_sync(unsigned mask, T v, unsigned delta, int width = 32);
+template <class T> __device__ T __reduce_add_sync(unsigned mask, T v);
+template <class T> __device__ T __reduce_max_sync(unsigned mask, T v);
+template <class T> __device__ T __reduce_min_sync(unsigned mask, T v);
+__device__ unsigned __reduce_and_sync(unsigned mask, unsigned v);
+__device__ unsigned __reduce_or_sync(unsigned mask, unsigned v);
+__device__ unsigned __reduce_xor_sync(unsigned mask, unsigned v);
 __device__ unsigned __ballot_sync(unsigned mask, int p);
 __device__ int __all_sync(unsigned mask, int p);
 __device__ int __any_sync(unsigned mask, int p);
