@@ -71,7 +71,9 @@ func shapeNeed(s qwen36.Shape, placement memgate.Placement, o Options) (memgate.
 		chunk = o.Executor.Chunk()
 	}
 	plans := PlanOptions(o.Executor, o.Ablate)
-	prefill, err := plans.Prefill(s, s.MaxContext, min(chunk, s.MaxContext), qwen36.LastLogits)
+	tokens := min(chunk, s.MaxContext)
+	// At the end of the longest context, where the keys are taken in the most parts.
+	prefill, err := plans.PrefillInParts(s, s.MaxContext, tokens, qwen36.LastLogits, plans.KeyParts(s, tokens, s.MaxContext-tokens))
 	if err != nil {
 		return memgate.Need{}, err
 	}

@@ -39,6 +39,9 @@ func (r SelfTestReport) Differing() []KernelResult {
 // selfTestPrompts are the lengths of the chunks taken in: a tile and a rest, and less than a tile that continues. selfTestTokens follow.
 var selfTestPrompts = [...]int{37, 5}
 
+// selfTestParts are the lengths of the chunks whose keys are then taken in parts: by matrices and by vectors.
+var selfTestParts = [...]int{9, 3}
+
 const selfTestTokens = 2
 
 // SelfTest runs the kernels of prefill and decode on this machine's device, each from the same inputs as its plain Go reference, over a small
@@ -113,6 +116,18 @@ func runSelfTest(ctx context.Context, dev *crosscheck.Device, plans qwen36.Optio
 		}
 		if _, err := seq.Chunk(ids, qwen36.LastLogits); err != nil {
 			return fmt.Errorf("%d tokens at once: %w", n, err)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	for _, n := range selfTestParts { // what only a long context would ask for
+		ids := make([]int32, n)
+		for i := range ids {
+			ids[i] = next()
+		}
+		if _, err := seq.ChunkInParts(ids, qwen36.LastLogits, 2); err != nil {
+			return fmt.Errorf("%d tokens at once, keys in parts: %w", n, err)
 		}
 		if err := ctx.Err(); err != nil {
 			return err

@@ -32,6 +32,7 @@ const (
 	FusedResidual       Switch = "fused-residual"
 	RegisterGDNScan     Switch = "register-gdn-scan"
 	ResidentRouting     Switch = "resident-routing"
+	SplitPrefillKeys    Switch = "split-prefill-keys"
 	TensorOps           Switch = "tensor-ops"
 	TileHeight          Switch = "tile-height"
 	WideSets            Switch = "wide-sets"
@@ -64,6 +65,7 @@ func Table() []Entry {
 		{HalfKV, "a GPU keeps keys and values as bf16", "as float32, twice the bytes of a context", false},
 		{RegisterGDNScan, "prefill: the recurrent state stays in registers for a whole chunk", "it is written to memory and read again after every token", true},
 		{ResidentRouting, "prefill: the device lists the tokens of each expert", "the host does, between two passes, for every layer", true},
+		{SplitPrefillKeys, "prefill: the keys before a short chunk are taken in parts, so that they fill a GPU", "by as many threadgroups as there are groups of queries", false},
 		{TensorOps, "prefill: products of many rows by Metal 4's tensor operations where a GPU has units for them, rounded to bf16", "by simdgroup matrices in float32", false},
 		{TileHeight, "prefill: tiles of 8 to 64 rows, by the rows there are, in the experts by those that each received", "64 rows always", true},
 		{WideSets, "decode: up to 32 rows of a matrix share the input vector in registers", "eight", true},

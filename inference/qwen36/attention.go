@@ -37,7 +37,7 @@ func (e *emitter) attentionDecode(layer int, name string, blocks int) {
 	b := e.attention(layer, blocks)
 	e.mixerInput(name, ".qkv", b.prefix, b.qkv, b.inputs)
 	if e.Ablate.Off(ablate.FusedAttention) {
-		e.attentionUnfused(layer, b, name)
+		e.attentionUnfused(layer, b, name, 1)
 		return
 	}
 	one := b.params
@@ -56,23 +56,38 @@ func (e *emitter) attentionDecode(layer int, name string, blocks int) {
 	e.mixerOutput(name, kernels.Q4GemvAdd(), b.o, b.out)
 }
 
-// attentionPrefill appends the mixer of a chunk.
-func (e *emitter) attentionPrefill(layer int, name string) {
+// attentionPrefill appends the mixer of a chunk, with its keys in parts.
+func (e *emitter) attentionPrefill(layer int, name string, parts int) {
 	b := e.attention(layer, 0)
 	e.mixerInput(name, ".qkv", b.prefix, b.qkv, b.inputs)
-	e.attentionUnfused(layer, b, name)
+	e.attentionUnfused(layer, b, name, parts)
 }
 
 // attentionUnfused appends what follows the input projections, for any number of tokens of one sequence.
-func (e *emitter) attentionUnfused(layer int, b attentionBlock, name string) {
+func (e *emitter) attentionUnfused(layer int, b attentionBlock, name string, parts int) {
 	keys, values, step := e.state("keys", layer, 0), e.state("values", layer, 0), e.step(0)
 	q := e.scratch("attn.q", e.tokens*e.s.QWidth())
 	row := int64(e.tokens*e.s.KVWidth()) * e.cacheBytes()
+	gates := int64(e.tokens*e.s.QWidth()) * plan.F32.Bytes()
 	args := ranges(b.qkv, b.qNorm, b.kNorm, e.rope(), step, q, keys, values)
+	args[0].touched = b.qkv.Len - gates
 	args[6].touched, args[7].touched = row, row
 	e.dispatch(name+".prep", kernels.AttnPrep(e.cacheType()), b.params, e.tokens, args)
-	args = ranges(q, keys, values, b.qkv, step, b.o)
-	args[1].touched, args[2].touched = row, row
-	e.dispatch(name+".attend", kernels.AttnPrefill(e.cacheType()), b.params, b.params.PrefillItems(), args)
+	if parts > 1 {
+		p := b.params
+		p.Blocks = parts
+		rows := e.tokens * e.s.Heads * parts
+		acc, stats := e.scratch("attn.acc", rows*e.s.HeadDim), e.scratch("attn.stats", rows*2)
+		args = ranges(q, keys, values, step, acc, stats)
+		args[1].touched, args[2].touched = row, row
+		e.dispatch(name+".attend", kernels.AttnPrefillSplit(e.cacheType()), p, p.SplitItems(), args)
+		args = ranges(acc, stats, b.qkv, b.o)
+		args[2].touched = gates
+		e.dispatch(name+".merge", kernels.AttnPrefillMerge(), p, p.PrefillItems(), args)
+	} else {
+		args = ranges(q, keys, values, b.qkv, step, b.o)
+		args[1].touched, args[2].touched, args[3].touched = row, row, gates
+		e.dispatch(name+".attend", kernels.AttnPrefill(e.cacheType()), b.params, b.params.PrefillItems(), args)
+	}
 	e.mixerOutput(name, kernels.Q4GemmAdd(), b.o, b.out)
 }

@@ -76,8 +76,26 @@ const (
 	AllLogits                // of every token, for perplexity and inspection
 )
 
-// Prefill is the plan of a chunk of tokens.
+// Prefill is the plan of a chunk of tokens that serves at any position.
 func (o Options) Prefill(s Shape, context, tokens int, l Logits) (*plan.Plan, error) {
+	return o.PrefillInParts(s, context, tokens, l, 1)
+}
+
+// KeyParts is in how many parts a chunk's attention takes the keys when pos tokens are before it; one where that is not worth it.
+func (o Options) KeyParts(s Shape, tokens, pos int) int {
+	if !o.GPU {
+		return 1
+	}
+	p := kernels.AttentionParams{M: tokens, H: s.Heads, KV: s.KVHeads, HD: s.HeadDim}
+	parts := p.KeyParts(pos)
+	if parts > 1 && o.off(ablate.SplitPrefillKeys) {
+		return 1
+	}
+	return parts
+}
+
+// PrefillInParts is Prefill with the keys of attention in parts, so that a short chunk behind a long context fills a GPU: two levels instead of one.
+func (o Options) PrefillInParts(s Shape, context, tokens int, l Logits, parts int) (*plan.Plan, error) {
 	if tokens < 1 || tokens > context {
 		return nil, fmt.Errorf("prefill plan: got a chunk of %d tokens, want 1 to %d", tokens, context)
 	}
@@ -86,7 +104,7 @@ func (o Options) Prefill(s Shape, context, tokens int, l Logits) (*plan.Plan, er
 	for i := range s.Layers {
 		name := fmt.Sprintf("layers.%d", i)
 		if s.Attention(i) {
-			e.attentionPrefill(i, name+".attn")
+			e.attentionPrefill(i, name+".attn", parts)
 		} else {
 			e.gdnPrefill(i, name+".gdn")
 		}

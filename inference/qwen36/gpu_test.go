@@ -117,6 +117,9 @@ func checkKernels(t *testing.T, kind tinymodel.Kind, o gputest.Options, shuffle 
 		feed(t, q, ids[:37], 37) // a tile of rows and a rest
 		feed(t, q, ids[37:42], 5)
 		feed(t, q, ids[42:], 0)
+		if _, err := q.ChunkInParts(ids[:9], LastLogits, 2); err != nil {
+			t.Fatal(err)
+		}
 	}
 	used, worst := 0, crosscheck.Result{}
 	for _, r := range dev.Results() {
@@ -264,4 +267,102 @@ func apart(got, want []float32) float64 {
 		return 0
 	}
 	return most / math.Sqrt(squares/float64(max(n, 1)))
+}
+
+// TestGPUKeysInParts: a short chunk behind 1,100 tokens, its keys in parts as shipped and in one, by matrices and by vectors. The logits agree within
+// the rounding of another order of sums; and a plan that splits is what a long context gets.
+func TestGPUKeysInParts(t *testing.T) {
+	needMetalCheck(t)
+	c, _, s := goldenModel(t, tinymodel.Tiny)
+	ids := sampleIDs(320, 1120)
+	set, err := ablate.Parse("split-prefill-keys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []float32
+	for _, o := range []Options{{GPU: true}, {GPU: true, Ablate: set}} {
+		t.Run("off: "+o.Ablate.String(), func(t *testing.T) {
+			m, err := o.NewModel(gputest.Open(t, gputest.Options{}), c, s, 1200)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := newSequence(t, m)
+			feed(t, q, ids[:1100], 550)
+			var got []float32
+			for at := 1100; at < len(ids); at += 10 {
+				for _, part := range [][]int32{ids[at : at+8], ids[at+8 : at+10]} {
+					if parts := o.KeyParts(s, len(part), q.Pos()); parts < 2 == (o.Ablate == nil) {
+						t.Errorf("%d tokens behind %d: got %d parts", len(part), q.Pos(), parts)
+					}
+					got = append(got, feed(t, q, part, len(part))...)
+				}
+			}
+			if want == nil {
+				want = got
+			} else if d := apart(got, want); d > 1e-3 || d == 0 {
+				t.Errorf("got a difference of %.2g of the root mean square, want one of at most 1e-3", d)
+			}
+		})
+	}
+	if acted := set.Acted(); len(acted) != 1 {
+		t.Errorf("got %v that acted, want the one", acted)
+	}
+}
+
+// TestGPUKeysInPartsAgree is its short form, with parts where a plan as shipped has none.
+func TestGPUKeysInPartsAgree(t *testing.T) {
+	c, _, s := goldenModel(t, tinymodel.Tiny)
+	ids := sampleIDs(320, 60)
+	m, err := Options{GPU: true}.NewModel(gputest.Open(t, gputest.Options{}), c, s, 300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []float32
+	for _, parts := range []int{1, 2, 4} { // of 256 keys or fewer: all but the first are empty
+		q := newSequence(t, m)
+		feed(t, q, ids[:40], 40)
+		got, err := q.ChunkInParts(ids[40:], LastLogits, parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = slices.Clone(got)
+		} else if d := apart(got, want); d > 1e-3 {
+			t.Errorf("%d parts: got a difference of %.2g of the root mean square, want at most 1e-3", parts, d)
+		}
+	}
+}
+
+// TestKeyPartsFillAGPU: on the real shape, a chunk of any length behind 32,768 tokens has at least 240 threadgroups in attention and no part of fewer
+// than 512 keys; a first chunk is not split.
+func TestKeyPartsFillAGPU(t *testing.T) {
+	s, o := realShape(), Options{GPU: true}
+	for _, tokens := range []int{1, 7, 8, 17, 32, 64, 128, 256, 512, 2048} {
+		parts := o.KeyParts(s, tokens, 32_768)
+		p, err := o.PrefillInParts(s, 262_144, tokens, LastLogits, parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range p.Dispatches {
+			if d.Name != "layers.3.attn.attend" {
+				continue
+			}
+			for _, k := range kernels.All() {
+				if k.Name == d.Kernel {
+					g := k.Grid(d.Params, d.Items).Groups
+					if n := g[0] * g[1] * g[2]; n < 240 && (32_768+tokens)/parts >= 1024 {
+						t.Errorf("%d tokens: got %d threadgroups in %d parts, want at least 240", tokens, n, parts)
+					} else {
+						t.Logf("%d tokens: %d threadgroups, %d parts", tokens, n, parts)
+					}
+				}
+			}
+		}
+		if (32_768+tokens)/parts < 512 {
+			t.Errorf("%d tokens: got %d parts, want 512 keys in each", tokens, parts)
+		}
+		if n := o.KeyParts(s, tokens, 0); n > 1 && tokens < 1024 {
+			t.Errorf("%d tokens at the start: got %d parts, want one", tokens, n)
+		}
+	}
 }

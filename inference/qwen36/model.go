@@ -95,6 +95,7 @@ type batch struct{ rows, blocks int }
 type chunk struct {
 	tokens int
 	logits Logits
+	parts  int // of attention's keys
 }
 
 // bound is a compiled plan with the buffers that the host writes and reads.
@@ -211,7 +212,7 @@ func (m *Model) prefillPass(c chunk) (bound, error) {
 	if ok {
 		return b, nil
 	}
-	b, err := m.bind(m.options.Prefill(m.Shape, m.Context, c.tokens, c.logits))
+	b, err := m.bind(m.options.PrefillInParts(m.Shape, m.Context, c.tokens, c.logits, c.parts))
 	if err != nil {
 		return b, err
 	}
@@ -277,10 +278,15 @@ func (q *Sequence) Token(id int32) ([]float32, error) {
 // Chunk takes in tokens at once and returns the logits after the last, [Vocab], or after each, [len(ids), Vocab]; valid until the
 // next run.
 func (q *Sequence) Chunk(ids []int32, l Logits) ([]float32, error) {
+	return q.ChunkInParts(ids, l, q.m.options.KeyParts(q.m.Shape, len(ids), q.Pos()))
+}
+
+// ChunkInParts is Chunk with attention's keys in that many parts, whatever would be chosen here; for tests of both routes.
+func (q *Sequence) ChunkInParts(ids []int32, l Logits, parts int) ([]float32, error) {
 	if err := q.fits(ids); err != nil {
 		return nil, err
 	}
-	b, err := q.m.prefillPass(chunk{len(ids), l})
+	b, err := q.m.prefillPass(chunk{len(ids), l, parts})
 	if err != nil {
 		return nil, err
 	}

@@ -248,3 +248,86 @@ func AttnPrefill(cache DType) Kernel {
 			}
 		}}
 }
+
+// partKeys are the keys [k0, k1) of part b of Blocks, for a chunk behind pos others: whole blocks of keys.
+func (p AttentionParams) partKeys(pos, b int) (k0, k1 int) {
+	span := round(ceil(pos+p.M, p.Blocks), AttnBlock)
+	return b * span, (b + 1) * span
+}
+
+// SplitItems is the grid of AttnPrefillSplit: parts of query heads of tokens.
+func (p AttentionParams) SplitItems() int { return p.M * p.H * p.Blocks }
+
+// AttnPrefillSplit is AttnPrefill for Blocks parts of the keys, up to the parts' sums: a short chunk behind a long context has too few queries to fill a GPU.
+// stats are in units of log2. A part with no key before a query has zeroes. One item is one part of one query head of one token.
+func AttnPrefillSplit(cache DType) Kernel {
+	return Kernel{Name: cacheName("attn_prefill_split", cache), Grid: attnSplitGrid, Constants: attnPrefillConstants, Check: splitCheck,
+		Buffers: []Buffer{{"q", F32, Read, "[M, H, HD]"}, {"keys", cache, Read, "[Context, KV, HD]"}, {"values", cache, Read, "[Context, KV, HD]"}, {"step", U32, Read, "[1] position"},
+			{"acc", F32, Write, "[M, H, NB, HD]"}, {"stats", F32, Write, "[M, H, NB, 2] max, sum"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(AttentionParams)
+			pos := int(a[3].U32[0])
+			scores, tmp, part := ws.F32(AttnBlock), ws.F32(p.HD), ws.F32(p.HD)
+			keys, values := p.cached(a[1]), p.cached(a[2])
+			for i := lo; i < hi; i++ {
+				row, b := i/p.Blocks, i%p.Blocks
+				m, h := row/p.H, row%p.H
+				first, end := p.partKeys(pos, b)
+				end = min(end, pos+m+1)
+				whole, acc := partial{max: float32(math.Inf(-1))}, a[4].F32[i*p.HD:(i+1)*p.HD]
+				clear(acc)
+				a[5].F32[2*i], a[5].F32[2*i+1] = lowest, 0
+				if first >= end {
+					continue
+				}
+				for k0 := first; k0 < end; k0 += AttnBlock {
+					r := p.block(part, a[0].F32[row*p.HD:(row+1)*p.HD], keys, values, scores, tmp, h/p.HeadsPerKV(), k0, min(k0+AttnBlock, end))
+					top := max(whole.max, r.max)
+					before, now := exp(whole.max-top), exp(r.max-top)
+					for j, v := range part {
+						acc[j] = float32(acc[j]*before) + float32(v*now)
+					}
+					whole = partial{top, float32(whole.sum*before) + float32(r.sum*now)}
+				}
+				a[5].F32[2*i], a[5].F32[2*i+1] = whole.max*math.Log2E, whole.sum
+			}
+		}}
+}
+
+// lowest stands for minus infinity, as in prelude.metal.
+const lowest = -3.4e38
+
+// AttnPrefillMerge adds the parts of AttnPrefillSplit up and applies the output gate; one item is one query head of one token.
+func AttnPrefillMerge() Kernel {
+	return Kernel{Name: "attn_prefill_merge", Grid: attnMergeGrid, Constants: attnPrepConstants, Check: splitCheck,
+		Buffers: []Buffer{{"acc", F32, Read, "[M, H, NB, HD]"}, {"stats", F32, Read, "[M, H, NB, 2] max, sum"}, {"qkv", F32, Read, "[M, Stride]"}, {"o", F32, Write, "[M, H, HD]"}},
+		Run: func(a []Arg, params any, lo, hi int, _ *Workspace) {
+			p := params.(AttentionParams)
+			for i := lo; i < hi; i++ {
+				m, h := i/p.H, i%p.H
+				stats := a[1].F32[2*i*p.Blocks : 2*(i+1)*p.Blocks]
+				top := float32(lowest)
+				for b := range p.Blocks {
+					if stats[2*b+1] > 0 {
+						top = max(top, stats[2*b])
+					}
+				}
+				o := a[3].F32[i*p.HD : (i+1)*p.HD]
+				clear(o)
+				var total float32
+				for b := range p.Blocks {
+					if stats[2*b+1] <= 0 {
+						continue
+					}
+					w := float32(math.Exp2(float64(stats[2*b] - top)))
+					total += float32(w * stats[2*b+1])
+					for j, v := range a[0].F32[(i*p.Blocks+b)*p.HD:][:p.HD] {
+						o[j] += float32(w * v)
+					}
+				}
+				for j, gate := range p.Gate(a[2].F32[m*p.Stride():], h) {
+					o[j] = o[j] / total * sigmoid(gate)
+				}
+			}
+		}}
+}

@@ -1,11 +1,34 @@
 // Causal attention of a chunk over the cache, gated.
+//
+// A launch has a threadgroup for a few queries, which is too few of them when a short chunk comes behind a long context. Its keys are then
+// split: part b of p.Blocks takes every query over the keys from b*span on, and attn_prefill_merge adds the parts up. span is a whole number
+// of blocks of 256 keys.
+struct KeyPart {
+    uint first, end; // keys
+    uint b;
+};
+
+static inline KeyPart key_part(constant AttentionParams& p, uint pos, uint b) {
+    const uint keys = ceil_div(pos + p.M, max(p.Blocks, 1));
+    const uint span = ATTN_BLOCK * ceil_div(keys, ATTN_BLOCK);
+    KeyPart part;
+    part.b = b;
+    part.first = span * b;
+    part.end = part.first + span;
+    return part;
+}
+
+// Where a part of a query head leaves its sum of values, not divided, and its maximum and sum of weights, as attn_decode does.
+static inline ulong part_slot(constant AttentionParams& p, uint m, uint h, uint b) { return (ulong(m) * p.H + h) * p.Blocks + b; }
 
 // Fewer than eight queries: one query a threadgroup, its heads share each row; blocks of 256 keys with a running maximum.
-template <typename T>
+template <typename T, bool SPLIT>
 static inline void attend_vectors(device const float* q, device const T* keys, device const T* values, device const float* qkv, uint pos,
-                                  device float* o, constant AttentionParams& p, threadgroup float* mem, threadgroup float* run, uint3 tg, uint tid,
-                                  uint lane, uint sg) {
-    const uint HD = p.HD, group = p.H / p.KV, m = tg.x, kv = tg.y, h0 = tg.z * HEADS, n = pos + m + 1;
+                                  device float* o, device float* stats, constant AttentionParams& p, threadgroup float* mem, threadgroup float* run,
+                                  uint3 tg, uint tid, uint lane, uint sg) {
+    const uint HD = p.HD, group = p.H / p.KV, sets = ceil_div(group, HEADS), m = tg.x, kv = tg.y, h0 = tg.z % sets * HEADS;
+    const KeyPart part = key_part(p, pos, SPLIT ? tg.z / sets : 0);
+    const uint n = SPLIT ? min(pos + m + 1, part.end) : pos + m + 1;
     threadgroup float* weights = mem; // [256 keys][HEADS]
     threadgroup float *sums = run, *alphas = run + 8;
     float highest = LOWEST, weight = 0.0f; // of head sg, for the simdgroups that have one
@@ -19,7 +42,7 @@ static inline void attend_vectors(device const float* q, device const T* keys, d
         out[h] = 0.0f;
     }
     const ulong stride = p.KV * HD;
-    for (uint k0 = 0; k0 < n; k0 += ATTN_BLOCK) {
+    for (uint k0 = part.first; k0 < n; k0 += ATTN_BLOCK) {
         const uint count = min(ATTN_BLOCK, n - k0);
         block_scores<T>(weights, qr, keys + k0 * stride + kv * HD, count, stride, lane, sg);
         threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -57,7 +80,18 @@ static inline void attend_vectors(device const float* q, device const T* keys, d
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
-    if (tid < HD) {
+    if (SPLIT) {
+        if (sg < uint(HEADS) && lane == 0 && h0 + sg < group) {
+            const ulong slot = part_slot(p, m, kv * group + h0 + sg, part.b);
+            stats[2 * slot] = highest;
+            stats[2 * slot + 1] = weight;
+        }
+        for (uint i = 0; tid < HD && i < uint(HEADS); ++i) {
+            if (h0 + i < group) {
+                o[part_slot(p, m, kv * group + h0 + i, part.b) * HD + tid] = out[i];
+            }
+        }
+    } else if (tid < HD) {
         for (uint i = 0; i < uint(HEADS); ++i) {
             if (h0 + i < group) {
                 const uint h = kv * group + h0 + i;
@@ -111,14 +145,16 @@ static inline void stage_rows(threadgroup T* stage, device const T* rows, uint g
 // Whether dims 8*(sg + 8*f) to 8 further exist: a simdgroup holds every eighth group of eight dims, all four at HD 256.
 static inline bool holds(uint sg, uint f) { return HEAD_LANES == 8 || sg + 8 * f < 4 * uint(HEAD_LANES); }
 
-template <typename T>
+template <typename T, bool SPLIT>
 static inline void attend_matrices(device const float* q, device const T* all_keys, device const T* all_values, device const float* qkv, uint pos,
-                                   device float* o, constant AttentionParams& p, threadgroup float* mem, threadgroup uint* moved, uint3 tg, uint last_tg,
-                                   uint tid, uint lane, uint sg) {
-    const uint HD = p.HD, kv = tg.y, h0 = tg.z * HEADS, M = p.M;
+                                   device float* o, device float* stats, constant AttentionParams& p, threadgroup float* mem, threadgroup uint* moved,
+                                   uint3 tg, uint last_tg, uint tid, uint lane, uint sg) {
+    const uint HD = p.HD, sets = ceil_div(p.H / p.KV, HEADS), kv = tg.y, h0 = tg.z % sets * HEADS, M = p.M;
     const uint tiles = 8 / HEADS, groups = tiles * HEADS, rows = groups * 8;
     const uint m0 = (last_tg - tg.x) * tiles * 8; // the longest first
-    const uint n = pos + min(m0 + tiles * 8, M);  // keys that any of the rows may see
+    const KeyPart part = key_part(p, pos, SPLIT ? tg.z / sets : 0);
+    const uint all = pos + min(m0 + tiles * 8, M); // keys that any of the rows may see
+    const uint n = SPLIT ? min(all, part.end) : all;
     const ulong stride = p.KV * HD, q_stride = p.H * HD;
     device const T* keys = all_keys + kv * HD;
     device const T* values = all_values + kv * HD;
@@ -143,7 +179,7 @@ static inline void attend_matrices(device const float* q, device const T* all_ke
         }
     }
     float highest = LOWEST, weight = 0.0f; // of the row, the same in its four lanes
-    for (uint t0 = 0; t0 < n; t0 += KEY_STEP) {
+    for (uint t0 = part.first; t0 < n; t0 += KEY_STEP) {
         const uint ragged = n - t0 < KEY_STEP ? (n - t0) / 8 * 8 : KEY_STEP; // where the group that is not whole would begin
         if (ragged < KEY_STEP) {
             stage_rows<T>(stage, keys, t0 + ragged, n, stride, HD, tid);
@@ -187,16 +223,18 @@ static inline void attend_matrices(device const float* q, device const T* all_ke
         if (sg < groups) {
             threadgroup float* line = scores + row * SCORE_LD + lane % 4;
             float s[16], top = highest, sum = 0.0f;
+            const bool masked = t0 + KEY_STEP > pos + own.base + 1; // only on the diagonal does a row of the group miss a key
             for (uint i = 0; i < 16; ++i) {
-                const uint key = t0 + lane % 4 + 4 * i;
-                s[i] = key <= pos + query ? line[4 * i] * scale : LOWEST;
+                s[i] = line[4 * i] * scale;
+                if (masked && t0 + lane % 4 + 4 * i > pos + query) {
+                    s[i] = LOWEST;
+                }
                 top = max(top, s[i]);
             }
             top = max(top, simd_shuffle_xor(top, ushort(1)));
             top = max(top, simd_shuffle_xor(top, ushort(2)));
             for (uint i = 0; i < 16; ++i) {
-                const uint key = t0 + lane % 4 + 4 * i;
-                const float e = key <= pos + query ? exp2(s[i] - top) : 0.0f;
+                const float e = masked && t0 + lane % 4 + 4 * i > pos + query ? 0.0f : exp2(s[i] - top);
                 line[4 * i] = e;
                 sum += e;
             }
@@ -261,6 +299,11 @@ static inline void attend_matrices(device const float* q, device const T* all_ke
 
     if (sg < groups && lane % 4 == 0) {
         sums[row] = weight;
+        if (SPLIT && own.real && query >= own.first) {
+            const ulong slot = part_slot(p, query, own.head, part.b);
+            stats[2 * slot] = highest;
+            stats[2 * slot + 1] = weight;
+        }
     }
     // 64 dims of all rows at a time through threadgroup memory, divided and gated on the way out.
     for (uint f = 0; f < 4 && f * 64 < HD; ++f) {
@@ -275,22 +318,27 @@ static inline void attend_matrices(device const float* q, device const T* all_ke
             const RowGroup g = row_group(r / 8, m0, kv, h0, p);
             const uint m = g.base + r % 8;
             if (d < HD && g.real && m >= g.first) {
-                const float gate = qkv[ulong(m) * qkv_stride(p) + (2 * g.head + 1) * HD + d];
-                o[(ulong(m) * p.H + g.head) * HD + d] = scores[r * SCORE_LD + i % 64] / sums[r] * sigmoid(gate);
+                const float v = scores[r * SCORE_LD + i % 64];
+                if (SPLIT) {
+                    o[part_slot(p, m, g.head, part.b) * HD + d] = v;
+                } else {
+                    const float gate = qkv[ulong(m) * qkv_stride(p) + (2 * g.head + 1) * HD + d];
+                    o[(ulong(m) * p.H + g.head) * HD + d] = v / sums[r] * sigmoid(gate);
+                }
             }
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
 }
 
-template <typename T>
+template <typename T, bool SPLIT>
 static inline void attend_chunk(device const float* q, device const T* keys, device const T* values, device const float* qkv, uint pos, device float* o,
-                                constant AttentionParams& p, threadgroup float* mem, threadgroup float* run, threadgroup uint* moved, uint3 tg,
-                                uint last_tg, uint tid, uint lane, uint sg) {
+                                device float* stats, constant AttentionParams& p, threadgroup float* mem, threadgroup float* run,
+                                threadgroup uint* moved, uint3 tg, uint last_tg, uint tid, uint lane, uint sg) {
     if (MATRIX != 0) {
-        attend_matrices<T>(q, keys, values, qkv, pos, o, p, mem, moved, tg, last_tg, tid, lane, sg);
+        attend_matrices<T, SPLIT>(q, keys, values, qkv, pos, o, stats, p, mem, moved, tg, last_tg, tid, lane, sg);
     } else {
-        attend_vectors<T>(q, keys, values, qkv, pos, o, p, mem, run, tg, tid, lane, sg);
+        attend_vectors<T, SPLIT>(q, keys, values, qkv, pos, o, stats, p, mem, run, tg, tid, lane, sg);
     }
 }
 
@@ -301,7 +349,7 @@ static inline void attend_chunk(device const float* q, device const T* keys, dev
                          constant AttentionParams& p [[buffer(6)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
     threadgroup float run[16];
     threadgroup uint moved[8];
-    attend_chunk<float>(q, keys, values, qkv, step[0], o, p, mem, run, moved, tg, groups.x - 1, tid, lane, sg);
+    attend_chunk<float, false>(q, keys, values, qkv, step[0], o, o, p, mem, run, moved, tg, groups.x - 1, tid, lane, sg);
 }
 
 // attn_prefill_bf16: the same over a cache of bfloat, whose rows go into the matrix multiplications as they are.
@@ -310,5 +358,65 @@ static inline void attend_chunk(device const float* q, device const T* keys, dev
                          constant AttentionParams& p [[buffer(6)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
     threadgroup float run[16];
     threadgroup uint moved[8];
-    attend_chunk<bfloat>(q, keys, values, qkv, step[0], o, p, mem, run, moved, tg, groups.x - 1, tid, lane, sg);
+    attend_chunk<bfloat, false>(q, keys, values, qkv, step[0], o, o, p, mem, run, moved, tg, groups.x - 1, tid, lane, sg);
+}
+
+// attn_prefill_split: the same in parts of the keys: acc [M, H, NB, HD] = Σ exp2(s−max)·v over a part, stats [M, H, NB, 2] = max, Σ exp2(s−max), with
+// s in units of log2. A part with no key before a query has zeroes. Grid: groups of queries, KV heads, query
+// heads of a KV head by HEADS for each part.
+[[kernel, max_total_threads_per_threadgroup(256)]] void attn_prefill_split(device const float* q [[buffer(0)]], device const float* keys [[buffer(1)]], device const float* values [[buffer(2)]],
+                         device const uint* step [[buffer(3)]], device float* acc [[buffer(4)]], device float* stats [[buffer(5)]],
+                         constant AttentionParams& p [[buffer(6)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
+    threadgroup float run[16];
+    threadgroup uint moved[8];
+    attend_chunk<float, true>(q, keys, values, q, step[0], acc, stats, p, mem, run, moved, tg, groups.x - 1, tid, lane, sg);
+}
+
+// attn_prefill_split_bf16: over a cache of bfloat.
+[[kernel, max_total_threads_per_threadgroup(256)]] void attn_prefill_split_bf16(device const float* q [[buffer(0)]], device const bfloat* keys [[buffer(1)]], device const bfloat* values [[buffer(2)]],
+                         device const uint* step [[buffer(3)]], device float* acc [[buffer(4)]], device float* stats [[buffer(5)]],
+                         constant AttentionParams& p [[buffer(6)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
+    threadgroup float run[16];
+    threadgroup uint moved[8];
+    attend_chunk<bfloat, true>(q, keys, values, q, step[0], acc, stats, p, mem, run, moved, tg, groups.x - 1, tid, lane, sg);
+}
+
+// attn_prefill_merge: o [M, H, HD] = Σ w·acc / Σ w·sum ⊙ sigmoid(gate), w = exp2(max − largest max), over the parts in order. One simdgroup a query
+// head of a token; a lane finds the parts' maxima 32 at a time.
+kernel void attn_prefill_merge(device const float* acc [[buffer(0)]], device const float* stats [[buffer(1)]], device const float* qkv [[buffer(2)]],
+                               device float* o [[buffer(3)]], constant AttentionParams& p [[buffer(4)]], THREAD_2D) {
+    const uint h = tg.x * 8 + sg, m = tg.y, HD = p.HD, NB = p.Blocks;
+    if (h >= uint(p.H)) {
+        return;
+    }
+    device const float* rows = acc + part_slot(p, m, h, 0) * HD;
+    device const float* s = stats + part_slot(p, m, h, 0) * 2;
+    float top = LOWEST;
+    for (uint b = lane; b < NB; b += SIMD) {
+        top = max(top, s[2 * b + 1] > 0.0f ? s[2 * b] : LOWEST);
+    }
+    top = simd_max(top);
+    float out[8], total = 0.0f;
+    for (uint i = 0; i < 8; ++i) {
+        out[i] = 0.0f;
+    }
+    for (uint b = 0; b < NB; ++b) {
+        const float sum = s[2 * b + 1];
+        if (sum <= 0.0f) {
+            continue; // the same in all lanes
+        }
+        const float w = exp2(s[2 * b] - top);
+        float v[8];
+        load_lanes(v, rows + ulong(b) * HD, HEAD_LANES, lane);
+        total += w * sum;
+        for (uint i = 0; i < uint(HEAD_LANES); ++i) {
+            out[i] += w * v[i];
+        }
+    }
+    float gate[8];
+    load_lanes(gate, qkv + ulong(m) * qkv_stride(p) + (2 * h + 1) * HD, HEAD_LANES, lane);
+    for (uint i = 0; i < uint(HEAD_LANES); ++i) {
+        out[i] = out[i] / total * sigmoid(gate[i]);
+    }
+    store_lanes(o + (ulong(m) * p.H + h) * HD, out, HEAD_LANES, lane);
 }

@@ -310,6 +310,43 @@ func attnPrefillGrid(params any, _ int) Grid {
 	return g
 }
 
+// Keys of a chunk are split where its queries alone are too few threadgroups for 40 cores: into so many parts that there are about six a core, each of two
+// blocks of keys or more.
+const (
+	busyGroups    = 240
+	leastPartKeys = 2 * AttnBlock
+)
+
+// KeyParts is into how many parts attn_prefill_split would take the keys of this chunk behind pos others; one: it is not worth it.
+func (p AttentionParams) KeyParts(pos int) int {
+	p.Blocks = 0
+	g := attnPrefillGrid(p, 0).Groups
+	parts := 1
+	for parts*g[0]*g[1]*g[2] < busyGroups && 2*parts*leastPartKeys <= pos+p.M {
+		parts *= 2
+	}
+	return parts
+}
+
+func attnSplitGrid(params any, items int) Grid {
+	p := params.(AttentionParams)
+	g := attnPrefillGrid(params, items)
+	g.Groups[2] *= p.Blocks
+	return g
+}
+
+func attnMergeGrid(params any, _ int) Grid {
+	p := params.(AttentionParams)
+	return grid2(ceil(p.H, headsPerGroup), p.M, headsPerGroup*simd)
+}
+
+func splitCheck(params any) error {
+	if p := params.(AttentionParams); p.Blocks < 1 {
+		return fmt.Errorf("%d parts of the keys: want at least 1", p.Blocks)
+	}
+	return attnCheck(params)
+}
+
 func attnPrefillConstants(params any) []Constant {
 	p := params.(AttentionParams)
 	matrix := int32(0)

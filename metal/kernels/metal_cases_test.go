@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // The shapes of the cases: at and around every edge of a tile, with tails that no tile likes.
@@ -169,6 +170,35 @@ func (m maker) prefill(shape AttentionParams, pos, tokens int) []metalCase {
 	}
 }
 
+// split are the cases of the same in parts of the keys: the parts, and their merging from made-up parts of which some are empty.
+func (m maker) split(shape AttentionParams, pos, tokens, parts int) []metalCase {
+	var out []metalCase
+	for _, c := range m.prefill(shape, pos, tokens) {
+		if p := c.params.(AttentionParams); strings.HasPrefix(c.kernel.Name, "attn_prefill") {
+			cache := F32
+			if c.args[1].Raw != nil {
+				cache = BF16
+			}
+			p.Blocks = parts
+			rows := p.M * p.H * parts
+			out = append(out, metalCase{kernel: AttnPrefillSplit(cache), name: fmt.Sprintf("%s_NB%d", c.name, parts), params: p, items: p.SplitItems(), tolerance: 2e-5,
+				args: []Arg{c.args[0], c.args[1], c.args[2], c.args[4], m.out(rows * p.HD), m.out(2 * rows)}})
+			if cache == F32 {
+				stats := m.f32(2 * rows)
+				for i := 1; i < len(stats.F32); i += 2 {
+					stats.F32[i] = max(0, stats.F32[i]+0.5)
+					if i/2%parts == parts-1 {
+						stats.F32[i] = 1 // one part of each row has keys
+					}
+				}
+				out = append(out, metalCase{kernel: AttnPrefillMerge(), name: fmt.Sprintf("%s_NB%d", c.name, parts), params: p, items: p.PrefillItems(), tolerance: 1e-5,
+					args: []Arg{m.f32(rows * p.HD), stats, c.args[3], m.out(p.M * p.H * p.HD)}})
+			}
+		}
+	}
+	return out
+}
+
 // roundingTolerance is for what is computed from a key that was rounded to bf16: a sum in another order may round one of its numbers to the
 // neighbour, a part in 256 away, and the score moves by as much of one product.
 const roundingTolerance = 1e-3
@@ -186,6 +216,10 @@ func attentionCases(m maker) []metalCase {
 				out = append(out, m.prefill(shape, c.pos, c.tokens)...)
 			}
 		}
+	}
+	// keys in parts: some of them empty, one key in the last, a part that ends in the chunk
+	for i, c := range []struct{ pos, tokens, parts int }{{300, 7, 2}, {505, 8, 2}, {248, 9, 2}, {40, 17, 4}, {600, 22, 3}, {0, 1, 2}, {1030, 33, 4}} {
+		out = append(out, m.split(attnShapes[i%len(attnShapes)], c.pos, c.tokens, c.parts)...)
 	}
 	// heads shared by the whole group: as many blocks as fill a GPU; of which few are in use
 	for _, blocks := range []int{16, 32, 64} {
