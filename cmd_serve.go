@@ -26,6 +26,7 @@ func newServe(s streams) *cobra.Command {
 	var engine engineFlags
 	var addr, key string
 	var hosts, origins []string
+	var diskGB int
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the OpenAI-compatible endpoint",
@@ -50,6 +51,18 @@ Exit codes: 2 a flag is wrong, 3 the model is not installed, 4 the model cannot 
 			}
 			config.AllowedHosts = append(config.AllowedHosts, hosts...)
 			config.AllowedOrigins = append(config.AllowedOrigins, origins...)
+			if diskGB < 0 {
+				return usageError("--disk-cache: got %d GB, want 0 for none, or how many conversations may take", diskGB)
+			}
+			paths := settings.DefaultPaths()
+			chosen, err := loadSettings()
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("disk-cache") {
+				chosen.DiskGB = diskGB
+			}
+			config.Disk, config.Quiet = app.DiskOf(chosen, paths), chosen.Quiet
 			if given := cmp.Or(key, os.Getenv(keyVariable)); given != "" {
 				config.APIKey = given
 			}
@@ -61,6 +74,7 @@ Exit codes: 2 a flag is wrong, 3 the model is not installed, 4 the model cannot 
 	cmd.Flags().StringVar(&key, "api-key", "", "key that clients must send (default: "+keyVariable+" from the environment, else the one in the settings; none is needed on this machine alone)")
 	cmd.Flags().StringSliceVar(&hosts, "allow-host", nil, "a name by which clients may call this endpoint besides localhost, such as my-mac.local (repeat or separate by commas)")
 	cmd.Flags().StringSliceVar(&origins, "allow-origin", nil, "a web page beyond this machine that may call this endpoint, such as https://chat.example (repeat or separate by commas)")
+	cmd.Flags().IntVar(&diskGB, "disk-cache", 0, "GB of kept conversations on the disk, which spare reading them again after a restart; 0 keeps none (default: as in the settings, else 8)")
 	return cmd
 }
 
@@ -102,6 +116,9 @@ func defaultConfig(s streams) (app.Config, error) {
 	var f engineFlags
 	f.executor = "auto"
 	config, err := f.config(s)
+	if chosen, err := loadSettings(); err == nil { // broken ones are the error of config
+		config.Disk, config.Quiet = app.DiskOf(chosen, settings.DefaultPaths()), chosen.Quiet
+	}
 	if key := os.Getenv(keyVariable); key != "" {
 		config.APIKey = key
 	}

@@ -180,6 +180,9 @@ func (d *desk) run(shows <-chan struct{}) error {
 	})
 	d.fyne.Run()
 	d.ui.End()
+	if err := d.ui.Save(); err != nil {
+		fmt.Fprintln(os.Stderr, "pond: the settings were not saved:", err)
+	}
 	d.cancel()
 	for range cap(watched) {
 		<-watched

@@ -122,7 +122,7 @@ otherwise serves its OpenAI-compatible endpoint on http://127.0.0.1:11535/v1.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{exitUsage, flagInWords(err)} })
-	root.AddCommand(newServe(s), newChat(s), newAdopt(s), newInspect(s), newDoctor(s), newVersion(s), newPull(s), newVerify(s), newList(s), newRemove(s), newEval(s), newBench(s), newLink(s), newUnlink(s), newUninstall(s))
+	root.AddCommand(newServe(s), newChat(s), newAdopt(s), newInspect(s), newDoctor(s), newVersion(s), newPull(s), newVerify(s), newList(s), newRemove(s), newCache(s), newEval(s), newBench(s), newLink(s), newUnlink(s), newUninstall(s))
 	root.SetHelpCommand(&cobra.Command{Use: "help [command]", Short: "Explain a command", RunE: func(cmd *cobra.Command, args []string) error {
 		found, rest, err := root.Find(args)
 		if err == nil {

@@ -55,6 +55,8 @@ func (p *Pond) Do(ctx context.Context, a Action) bool {
 		p.Resume()
 	case CheckUpdates:
 		p.askForUpdate()
+	case ToggleQuiet:
+		go p.toggleQuiet()
 	default:
 		return false
 	}
@@ -77,8 +79,10 @@ func (p *Pond) SaveSettings(s settings.Settings) error {
 		return err
 	}
 	p.mu.Lock()
+	before := p.settings
 	p.settings = s
 	p.mu.Unlock()
+	p.follow(before, s)
 	p.Look()
 	return nil
 }

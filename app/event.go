@@ -60,6 +60,8 @@ type (
 		Disk     DiskState
 		Address  string
 		NeedsKey bool
+		Quiet    bool
+		Kept     int64 // bytes of conversations on the disk
 	}
 	// UpdateKnown: there is a newer release.
 	UpdateKnown struct{ Update Update }
@@ -124,6 +126,9 @@ func (e Served) next(s State) State {
 
 func (e Worked) next(s State) State {
 	s.Work, s.busy = e.Work, e.Work.Active+e.Work.Queued > 0
+	if e.Work.Disk.On {
+		s.KeptBytes = e.Work.Disk.LenBytes
+	}
 	return s
 }
 
@@ -176,7 +181,7 @@ func (e Chosen) next(s State) State {
 	if s.Model == e.Model {
 		s.Ready = e.Ready
 	}
-	s.Disk = e.Disk
+	s.Disk, s.Quiet, s.KeptBytes = e.Disk, e.Quiet, e.Kept
 	return s
 }
 

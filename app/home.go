@@ -87,6 +87,7 @@ func (h Home) store(s settings.Settings) store.Store {
 func (h Home) config(s settings.Settings, m Model) Config {
 	c := ConfigOf(s, m, h.Executor)
 	c.Logger, c.Memory = h.Logger, h.Memory
+	c.Disk, c.Quiet = DiskOf(s, h.Paths), s.Quiet
 	return c
 }
 
@@ -97,6 +98,11 @@ func ConfigOf(s settings.Settings, m Model, x inference.Executor) Config {
 		c.AllowedHosts = append(ownNames(), c.AllowedHosts...)
 	}
 	return c
+}
+
+// DiskOf is where the user's settings keep conversations.
+func DiskOf(s settings.Settings, at settings.Paths) inference.Disk {
+	return inference.Disk{Dir: at.Sessions, LimitBytes: int64(s.DiskGB) * 1e9, Build: Release()}
 }
 
 // ownNames are the names and addresses by which other machines of the network call this one.

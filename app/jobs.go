@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"pond/inference/cache"
 	"pond/inference/checkpoint/adopt"
 	"pond/inference/checkpoint/disk"
 	"pond/inference/checkpoint/fetch"
@@ -52,9 +53,10 @@ func (p *Pond) Look() {
 	if err != nil && len(known.Sources) > 0 {
 		found = p.home.copies(known)
 	}
+	kept, _ := cache.UseOf(p.home.Paths.Sessions) // what cannot be read counts as nothing
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.happen(Chosen{Model: m.ID, Ready: err == nil, Disk: d, Address: c.Address, NeedsKey: c.APIKey != ""})
+	p.happen(Chosen{Model: m.ID, Ready: err == nil, Disk: d, Address: c.Address, NeedsKey: c.APIKey != "", Quiet: chosen.Quiet, Kept: kept.LenBytes})
 	p.happen(Judged{verdict, facts(machine)})
 	p.happen(CopiesFound{found})
 }

@@ -18,6 +18,7 @@ import (
 
 	"pond/app/settings"
 	"pond/assets"
+	"pond/inference/cache"
 	"pond/inference/memgate"
 )
 
@@ -244,7 +245,7 @@ func TestBattery(t *testing.T) {
 	until(t, p, "stopped on battery", phase(Stopped))
 }
 
-// TestPressure: short memory costs snapshots first, then new work waits, then the model is let go.
+// TestPressure: short memory costs snapshots first, then the contexts of conversations that rest while new work waits, then the model.
 func TestPressure(t *testing.T) {
 	var level atomic.Int32
 	p, c := homeOf(t, func(h *Home, _ *settings.Settings) {
@@ -258,11 +259,12 @@ func TestPressure(t *testing.T) {
 	level.Store(int32(memgate.Warning))
 	until(t, p, "warned", func(s State) bool { return s.Pressure == memgate.Warning })
 	waitFor(t, "no snapshots", func() bool { e := p.Engine(); return e != nil && e.Stats().SnapshotBytes == 0 })
-	if s := p.State(); s.Phase != Running {
-		t.Errorf("a warning: got %s, want it to go on", s.Phase)
+	if s := p.State(); s.Phase != Running || p.Engine().Stats().ContextBytes == 0 {
+		t.Errorf("a warning: got %s, and %d bytes of contexts, want it to go on with them", s.Phase, p.Engine().Stats().ContextBytes)
 	}
 	level.Store(int32(memgate.Critical))
 	until(t, p, "paused", func(s State) bool { return s.Line() == "Paused · memory is short" })
+	waitFor(t, "no contexts", func() bool { e := p.Engine(); return e != nil && e.Stats().ContextBytes == 0 })
 	level.Store(int32(memgate.Normal))
 	until(t, p, "running", phase(Running))
 	level.Store(int32(memgate.Critical))
@@ -483,5 +485,80 @@ func TestWakeRefused(t *testing.T) {
 	}
 	if s := until(t, p, "failed", phase(Failed)); !strings.Contains(s.Failure, "available") {
 		t.Errorf("got %q", s.Failure)
+	}
+}
+
+// TestRestKeepsConversations: a model that was let go and loaded again goes on where a conversation stood, with one read from the disk.
+func TestRestKeepsConversations(t *testing.T) {
+	dir := t.TempDir()
+	p, _ := homeOf(t, func(h *Home, _ *settings.Settings) { h.Paths.Sessions = dir })
+	p.Do(context.Background(), Start)
+	s := until(t, p, "running", phase(Running))
+	for range 2 {
+		if code, err := answerOf(s.Endpoint()); err != nil || code != http.StatusOK {
+			t.Fatalf("got %d, %v", code, err)
+		}
+		p.Unload()
+		s = until(t, p, "unloaded", func(s State) bool { return s.Unloaded })
+	}
+	if code, err := answerOf(s.Endpoint()); err != nil || code != http.StatusOK {
+		t.Fatalf("got %d, %v", code, err)
+	}
+	s = until(t, p, "read from the disk", func(s State) bool { return s.Work.Reuse.DiskTokens > 0 })
+	if !strings.Contains(s.ReuseLine(), "from the disk") || !strings.Contains(s.KeptLine(), "on the disk") {
+		t.Errorf("got %q, %q", s.ReuseLine(), s.KeptLine())
+	}
+	if err := p.ClearConversations(); err != nil {
+		t.Fatal(err)
+	}
+	if u, err := cache.UseOf(dir); err != nil || u.LenBytes != 0 || p.State().KeptBytes != 0 {
+		t.Errorf("cleared: got %+v, %v", u, err)
+	}
+	// Switched off, nothing stays and nothing comes.
+	if _, err := answerOf(s.Endpoint()); err != nil {
+		t.Fatal(err)
+	}
+	p.Unload()
+	until(t, p, "unloaded, with files", func(s State) bool { return s.Unloaded })
+	if u, err := cache.UseOf(dir); err != nil || u.Snapshots == 0 {
+		t.Fatalf("unloaded: got %+v, %v, want files", u, err)
+	}
+	chosen := p.Settings()
+	chosen.DiskGB = 0
+	if err := p.SaveSettings(chosen); err != nil {
+		t.Fatal(err)
+	}
+	p.Stop()
+	if u, err := cache.UseOf(dir); err != nil || u.LenBytes != 0 {
+		t.Errorf("switched off: got %+v, %v", u, err)
+	}
+}
+
+// TestQuiet: other programs go first as soon as the user says so, also after the next start, and a menu tells.
+func TestQuiet(t *testing.T) {
+	p, _ := homeOf(t, nil)
+	checked := func() bool {
+		for _, i := range Menu(p.State()) {
+			if i.Action == ToggleQuiet {
+				return i.Checked
+			}
+		}
+		return false
+	}
+	p.Do(context.Background(), Start)
+	until(t, p, "running", phase(Running))
+	if checked() || p.Engine().Stats().Quiet {
+		t.Error("it is quiet from the start")
+	}
+	p.Do(context.Background(), ToggleQuiet)
+	until(t, p, "quiet", func(s State) bool { return s.Quiet })
+	if !checked() || !p.Engine().Stats().Quiet {
+		t.Error("the menu, or the engine, does not know that it is quiet")
+	}
+	p.Stop()
+	p.Do(context.Background(), Start)
+	until(t, p, "running", phase(Running))
+	if !checked() || !p.Engine().Stats().Quiet {
+		t.Error("it was forgotten with the next start")
 	}
 }

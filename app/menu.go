@@ -27,6 +27,7 @@ const (
 	PauseHour
 	PauseTomorrow // until eight in the morning
 	Resume
+	ToggleQuiet // let other programs go first, or no longer
 
 	CheckUpdates // ask the release page now
 
@@ -51,6 +52,7 @@ type Item struct {
 	Label     string // empty: a separator
 	Action    Action
 	Available bool
+	Checked   bool
 	Children  []Item // a menu of its own
 }
 
@@ -155,6 +157,7 @@ func Menu(s State) []Item {
 			{Label: "In an hour", Action: PauseHour, Available: pausable},
 			{Label: "Tomorrow morning", Action: PauseTomorrow, Available: pausable},
 		}},
+		Item{Label: "Let other apps go first", Action: ToggleQuiet, Available: true, Checked: s.Quiet},
 		Item{},
 		Item{Label: "Quit", Action: Quit, Available: true})
 }

@@ -45,7 +45,7 @@ func sameChoices(a, b []Item) bool {
 		return false
 	}
 	for i := range a {
-		if a[i].Action != b[i].Action || a[i].Available != b[i].Available || a[i].Separator() != b[i].Separator() || !sameChoices(a[i].Children, b[i].Children) {
+		if a[i].Action != b[i].Action || a[i].Available != b[i].Available || a[i].Checked != b[i].Checked || a[i].Separator() != b[i].Separator() || !sameChoices(a[i].Children, b[i].Children) {
 			return false
 		}
 	}

@@ -35,6 +35,8 @@ type Config struct {
 	OnLoad         func(done, total int64) // bytes of weights in memory, of how many; see inference.Options
 	Memory         func() memgate.Reading  // nil: the machine's
 	Ablate         *ablate.Set             // optimisations to switch off, for measurements; nil: none
+	Disk           inference.Disk          // where conversations are kept beyond the engine's life; zero: nowhere
+	Quiet          bool                    // a run lets other programs go first
 }
 
 // OpenError says that a model was found and cannot be opened: damaged or foreign files, or options it was not made for.
@@ -82,7 +84,7 @@ func (c Config) Open(ctx context.Context) (*inference.Engine, error) {
 // open loads the model and tells how the machine stands after it.
 func (c Config) open(ctx context.Context) (*inference.Engine, memgate.Loaded, error) {
 	var loaded memgate.Loaded
-	options := inference.Options{Model: inference.FromDir(c.Model.Dir), ID: c.Model.ID, Executor: c.Executor, Threads: c.Threads, ContextTokens: c.ContextTokens, Logger: c.Logger, OnLoad: c.OnLoad, Ablate: c.Ablate}
+	options := inference.Options{Model: inference.FromDir(c.Model.Dir), ID: c.Model.ID, Executor: c.Executor, Threads: c.Threads, ContextTokens: c.ContextTokens, Logger: c.Logger, OnLoad: c.OnLoad, Ablate: c.Ablate, Disk: c.Disk}
 	if c.Model.Files != nil {
 		options.Model = inference.FromFS(c.Model.Files)
 	} else if err := c.Model.unchanged(); err != nil {

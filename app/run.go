@@ -82,6 +82,7 @@ func (p *Pond) stretch(ctx context.Context, config Config, options server.Option
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
+	engine.Quiet(config.Quiet)
 	options.Engine = engine
 	if *port == nil {
 		if *port, err = keepPort(config.Address); err != nil {
@@ -122,6 +123,7 @@ func (p *Pond) stretch(ctx context.Context, config Config, options server.Option
 		return err
 	}
 	if errors.Is(context.Cause(ctx), errRest) {
+		p.saveConversations(engine)
 		return errRest
 	}
 	return nil

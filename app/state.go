@@ -66,6 +66,8 @@ type State struct {
 	NextAddress string // a free one, where the failure was a taken port
 	Holder      string // the program that has the taken port, where it is known
 	Update      Update // of Pond itself
+	Quiet       bool   // other programs go first
+	KeptBytes   int64  // of conversations on the disk
 
 	run  run // what of Phase comes from the run alone
 	busy bool
@@ -134,6 +136,8 @@ type Work struct {
 	PrefillDone, PrefillTotal int     // tokens of the prompt that is taken in; 0 of 0: none is
 	Tokens                    int64   // since the start
 	Reuse                     inference.Reuse
+	Disk                      inference.DiskStats
+	KeptBytes                 int64 // of conversations in memory, about: to the megabyte
 }
 
 // run is what the engine and its endpoint are doing.

@@ -104,12 +104,12 @@ func TestWholeMenu(t *testing.T) {
 	const snippets = "Copy snippet {curl Python JavaScript Environment variables}"
 	running := State{}.After(Served{Address: "127.0.0.1:11535", ContextTokens: 4096, UnloadBytes: 19_510_000_000})
 	_, got, _ := strings.Cut(menuText(Menu(running)), " - ")
-	want := "Copy endpoint URL " + snippets + " - Chat Model Settings Logs - Unload now (frees 19.5 GB) Pause until {In 15 minutes In an hour Tomorrow morning} - Quit"
+	want := "Copy endpoint URL " + snippets + " - Chat Model Settings Logs - Unload now (frees 19.5 GB) Pause until {In 15 minutes In an hour Tomorrow morning} Let other apps go first - Quit"
 	if got != want {
 		t.Errorf("running\n got %s\nwant %s", got, want)
 	}
 	_, got, _ = strings.Cut(menuText(Menu(State{})), " - ")
-	want = "(Copy endpoint URL) (Copy snippet {(curl) (Python) (JavaScript) (Environment variables)}) - Chat Model Settings Logs - (Unload now) (Pause until {(In 15 minutes) (In an hour) (Tomorrow morning)}) - Quit"
+	want = "(Copy endpoint URL) (Copy snippet {(curl) (Python) (JavaScript) (Environment variables)}) - Chat Model Settings Logs - (Unload now) (Pause until {(In 15 minutes) (In an hour) (Tomorrow morning)}) Let other apps go first - Quit"
 	if got != want {
 		t.Errorf("stopped\n got %s\nwant %s", got, want)
 	}

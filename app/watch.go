@@ -12,8 +12,8 @@ import (
 //
 //   - The machine is kept awake only while there is work, and let sleep within a look after it.
 //   - Idle time counts from the end of the last work; a model that had nothing to do for as long as the settings say is let go.
-//   - While memory is short, snapshots go first; when it becomes critical, new work waits; when it stays critical and nothing is
-//     computed, the model is let go.
+//   - While memory is short, snapshots go first; when it becomes critical, the keys and values of conversations that rest go too, and new
+//     work waits; when it stays critical and nothing is computed, the model is let go.
 type watch struct {
 	pond   *Pond
 	engine *inference.Engine
@@ -38,12 +38,11 @@ func (w *watch) look() {
 	work := Work{
 		Active: stats.Active, Queued: stats.Queued, TokensPerSecond: stats.TokensPerSecond, Tokens: stats.Tokens,
 		PrefillDone: stats.PrefillDone, PrefillTotal: stats.PrefillTotal, Reuse: stats.Reuse,
+		Disk: stats.Disk, KeptBytes: (stats.SnapshotBytes + stats.ContextBytes) >> 20 << 20,
 	}
 	busy := work.Active+work.Queued > 0
 	w.keepAwake(busy)
-	if w.level != memgate.Normal && stats.SnapshotBytes > 0 { // also those that an answer leaves behind while memory is short
-		p.log("snapshots dropped", "bytes", w.engine.DropSnapshots())
-	}
+	w.giveBack(stats) // also what an answer leaves behind while memory is short
 	p.mu.Lock()
 	if busy {
 		p.worked = now
@@ -72,15 +71,23 @@ func (w *watch) pressed(level memgate.Pressure) {
 	w.level = level
 	w.pond.log("memory pressure", "level", level.String())
 	w.pond.tell(Pressed{level})
-	if level != memgate.Normal {
-		w.pond.log("snapshots dropped", "bytes", w.engine.DropSnapshots())
-	}
+	w.giveBack(w.engine.Stats())
 	if level == memgate.Critical {
 		w.critical = w.pond.now()
 		w.pond.hold(time.Time{}, reasonMemory)
 		return
 	}
 	w.pond.unhold(reasonMemory)
+}
+
+// giveBack lets go of what can be computed again, as far as the memory asks for it: snapshots first, then what conversations that rest hold.
+func (w *watch) giveBack(s inference.Stats) {
+	if w.level != memgate.Normal && s.SnapshotBytes > 0 {
+		w.pond.log("snapshots dropped", "bytes", w.engine.GiveBack(inference.Snapshots))
+	}
+	if w.level == memgate.Critical && s.ContextBytes > 0 {
+		w.pond.log("keys and values dropped", "bytes", w.engine.GiveBack(inference.Contexts))
+	}
 }
 
 // keepAwake holds the machine awake while there is work.

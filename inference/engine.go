@@ -307,7 +307,9 @@ type Stats struct {
 	Steps                     [MostTogether]int64 // of answers, by how many had a token in the step, less one
 	TokensPerSecond           float64             // of answers, in the last second; 0 when idle
 	PrefillDone, PrefillTotal int                 // tokens of the prompt that is being taken in; 0 when none is
-	SnapshotBytes             int64               // of kept conversations: what DropSnapshots frees
+	SnapshotBytes             int64               // of snapshots that are not worked on: what giving them back frees
+	ContextBytes              int64               // of the keys, values and states of conversations that rest, likewise
+	Quiet                     bool                // each turn of the device is followed by a rest
 	Reuse                     Reuse
 	Disk                      DiskStats
 }
@@ -315,7 +317,8 @@ type Stats struct {
 // Stats never waits for the device.
 func (e *Engine) Stats() Stats {
 	s := e.queue.stats()
-	s.SnapshotBytes = e.kept.lenBytes()
+	s.SnapshotBytes, s.ContextBytes = e.kept.lenBytes()
+	s.Quiet = e.quiet.Load()
 	s.Reuse = e.reuse.stats(e)
 	s.Disk = e.diskStats()
 	return s
@@ -328,7 +331,19 @@ func (e *Engine) Pause() { e.queue.pause(true) }
 func (e *Engine) Resume() { e.queue.pause(false) }
 
 // DropSnapshots frees all that is kept of conversations and not worked on just now, and returns how many bytes that were. What runs goes on.
-func (e *Engine) DropSnapshots() (freedBytes int64) { return e.kept.drop() }
+func (e *Engine) DropSnapshots() (freedBytes int64) { return e.kept.drop(Snapshots, Contexts) }
+
+// Share is a part of the memory that can be given back and computed again.
+type Share uint8
+
+// The shares, in the order in which they are to be given back.
+const (
+	Snapshots Share = iota // to which conversations can return
+	Contexts               // keys, values and states of sequences that rest: the next conversation allocates its own
+)
+
+// GiveBack frees one share, but for what is worked on just now, and returns how many bytes that were.
+func (e *Engine) GiveBack(s Share) (freedBytes int64) { return e.kept.drop(s) }
 
 // Quiet leaves the machine to others for as long as each chunk and each token has taken, or no longer.
 func (e *Engine) Quiet(on bool) { e.quiet.Store(on) }

@@ -37,28 +37,31 @@ func (k *kept) do(f func()) {
 	f()
 }
 
-// lenBytes is what drop would free.
-func (k *kept) lenBytes() (n int64) {
-	k.do(func() { n = k.droppable() })
-	return n
-}
-
-// droppable is lenBytes under the lock.
-func (k *kept) droppable() int64 {
-	n := k.store.LenBytes() - k.store.AtWork()
-	for _, q := range k.idle {
-		n += q.LenBytes(q.Rows())
-	}
-	return n
-}
-
-// drop lets go of everything that is not worked on, and has the memory given back to the system.
-func (k *kept) drop() (freedBytes int64) {
+// lenBytes is what drop would free of each share.
+func (k *kept) lenBytes() (snapshots, contexts int64) {
 	k.do(func() {
-		freedBytes = k.droppable()
-		k.store.Clear()
-		for len(k.idle) > 0 {
-			k.dropIdle()
+		snapshots = k.store.LenBytes() - k.store.AtWork()
+		for _, q := range k.idle {
+			contexts += q.LenBytes(q.Rows())
+		}
+	})
+	return snapshots, contexts
+}
+
+// drop lets go of shares of what is not worked on, and has the memory given back to the system.
+func (k *kept) drop(shares ...Share) (freedBytes int64) {
+	k.do(func() {
+		for _, s := range shares {
+			switch s {
+			case Snapshots:
+				freedBytes += k.store.Clear()
+			case Contexts:
+				before := k.held
+				for len(k.idle) > 0 {
+					k.dropIdle()
+				}
+				freedBytes += before - k.held
+			}
 		}
 		k.freed = 0
 		k.store.TakeFreed()

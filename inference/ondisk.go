@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -149,11 +150,17 @@ func (d *onDisk) ended() {
 
 // saveTo writes what is worth it, until ctx ends.
 func (e *Engine) saveTo(ctx context.Context) {
+	if e.disk.files.Stats().BudgetBytes == 0 {
+		return
+	}
 	var list []cache.Saving
 	e.kept.do(func() { list = e.kept.store.Savings(e.disk.files) })
 	start, saved := time.Now(), 0
 	for _, s := range list {
 		err := e.disk.files.Write(ctx, s.Tokens, s.Snapshot)
+		if errors.Is(err, cache.ErrRoom) {
+			continue // a smaller one may find room
+		}
 		if err != nil {
 			if ctx.Err() == nil {
 				e.log.Warn("a conversation was not written to the disk", "tokens", len(s.Tokens), "error", err)
@@ -176,11 +183,18 @@ func (e *Engine) Save(ctx context.Context) {
 
 // ClearDisk forgets all conversations, on the disk and in memory, and returns how many bytes of the disk that were.
 func (e *Engine) ClearDisk() (freedBytes int64) {
-	e.kept.drop()
+	e.DropSnapshots()
 	if e.disk != nil {
 		freedBytes = e.disk.files.Clear()
 	}
 	return freedBytes
+}
+
+// LimitDisk changes how many bytes conversations may take on the disk, where they are kept there; with 0 what is there goes, and no more is written.
+func (e *Engine) LimitDisk(bytes int64) {
+	if e.disk != nil {
+		e.disk.files.SetBudget(bytes)
+	}
 }
 
 func (e *Engine) diskStats() DiskStats {

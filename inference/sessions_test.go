@@ -25,7 +25,7 @@ func TestSixtyPromptsKeepToTheCeiling(t *testing.T) {
 			}
 		})
 		if i%20 == 19 {
-			after = append(after, e.Stats().SnapshotBytes)
+			after = append(after, e.Stats().SnapshotBytes+e.Stats().ContextBytes)
 		}
 	}
 	if after[2] > after[1]+after[1]/4 {
@@ -134,7 +134,7 @@ func TestTheCeilingIsWhatTheGateCounts(t *testing.T) {
 func TestMemoryGoesToTheOldest(t *testing.T) {
 	o := Options{Executor: HostExact, ContextTokens: 3000, ChunkTokens: 128}
 	e, alone := openTiny(t, o), openTiny(t, o)
-	e.kept.do(func() { e.kept.ceiling = conversationBytes(qwen36.Options{}, e.model.Shape, 2600) })
+	e.kept.do(func() { e.kept.ceiling = conversationBytes(qwen36.Options{}, e.model.Shape, 60) })
 	gave := 0
 	e.watchTurns(func(k kind) {
 		if k == again {
@@ -142,7 +142,7 @@ func TestMemoryGoesToTheOldest(t *testing.T) {
 		}
 	})
 	ask1 := func(e *Engine, i int) *Answer {
-		a, err := e.Complete(context.Background(), CompletionRequest{Prompt: strings.Repeat(fmt.Sprint("prompt ", i), 122), Generation: Generation{MaxTokens: 70, Sampling: endless(e, uint64(i))}})
+		a, err := e.Complete(context.Background(), CompletionRequest{Prompt: strings.Repeat(fmt.Sprint("prompt ", i), 30), Generation: Generation{MaxTokens: 70, Sampling: endless(e, uint64(i))}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ if [ -z "${POND_SCREEN:-}" ]; then
   mkdir -p "$home/config/pond" "$home/data" "$home/state" "$home/run"
   chmod 700 "$home/run"
   printf '{"port": %s, "model": "%s", "start_serving": true}\n' "${PORT:-11899}" "${MODEL:-pond-demo}" >"$home/config/pond/settings.json"
-  export POND_SCREEN=1 LIBGL_ALWAYS_SOFTWARE=1 XDG_CONFIG_HOME="$home/config" XDG_DATA_HOME="$home/data" XDG_STATE_HOME="$home/state" XDG_RUNTIME_DIR="$home/run"
+  export POND_SCREEN=1 LIBGL_ALWAYS_SOFTWARE=1 XDG_CONFIG_HOME="$home/config" XDG_DATA_HOME="$home/data" XDG_STATE_HOME="$home/state" XDG_CACHE_HOME="$home/cache" XDG_RUNTIME_DIR="$home/run"
   xvfb-run -a -s "-screen 0 1100x820x24 +extension GLX" dbus-run-session -- "$0"
   exit
 fi

@@ -94,6 +94,7 @@ func completionUsage(results []inference.Result, perPrompt int) openai.Usage {
 		total.PromptTokens += more.PromptTokens
 		total.TotalTokens += more.PromptTokens
 		total.PromptTokensDetails.CachedTokens += more.PromptTokensDetails.CachedTokens
+		total.PromptTokensDetails.DiskTokens += more.PromptTokensDetails.DiskTokens
 	}
 	return total
 }

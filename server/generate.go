@@ -133,7 +133,8 @@ func usage(results ...inference.Result) openai.Usage {
 	var prefill, decode time.Duration
 	for i, r := range results {
 		if i == 0 {
-			u.PromptTokens, u.PromptTokensDetails.CachedTokens = r.Usage.PromptTokens, r.Usage.CachedTokens
+			u.PromptTokens = r.Usage.PromptTokens
+			u.PromptTokensDetails = openai.PromptDetails{CachedTokens: r.Usage.CachedTokens, DiskTokens: r.Usage.DiskTokens}
 		}
 		u.CompletionTokens += r.Usage.CompletionTokens
 		u.CompletionTokensDetails.ReasoningTokens += r.Usage.ReasoningTokens

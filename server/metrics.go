@@ -47,7 +47,7 @@ func newMetrics(engine *inference.Engine, version string, inFlight func() int) *
 		gauge("pond_queued", "Answers that wait for the device.", func() float64 { return float64(engine.Stats().Queued) }),
 		gauge("pond_active", "Answers that the device works on.", func() float64 { return float64(engine.Stats().Active) }),
 		gauge("pond_tokens_per_second", "Decoded tokens in the last second.", func() float64 { return engine.Stats().TokensPerSecond }),
-		gauge("pond_snapshot_bytes", "Memory of kept conversations.", func() float64 { return float64(engine.Stats().SnapshotBytes) }),
+		gauge("pond_snapshot_bytes", "Memory of kept conversations.", func() float64 { s := engine.Stats(); return float64(s.SnapshotBytes + s.ContextBytes) }),
 		gauge("pond_weight_bytes", "Size of the model's weights.", func() float64 { return float64(info.WeightBytes) }),
 		gauge("pond_context_tokens", "Most tokens of prompt and answer together.", func() float64 { return float64(info.ContextTokens) }),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

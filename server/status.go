@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"net/http"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -27,19 +28,23 @@ type statusAnswer struct {
 	TokensPerSecond float64         `json:"tokens_per_second"`
 	Memory          memoryAnswer    `json:"memory"`
 	Reuse           reuseAnswer     `json:"reuse"`
+	Disk            diskAnswer      `json:"disk"`
+	Quiet           bool            `json:"quiet"`    // other programs go first
 	Requests        []requestAnswer `json:"requests"` // that run or wait, oldest first
 	Responses       int             `json:"stored_responses"`
 }
 
 type memoryAnswer struct {
 	WeightBytes   int64 `json:"weight_bytes"`
-	SnapshotBytes int64 `json:"snapshot_bytes"` // of kept conversations
+	SnapshotBytes int64 `json:"snapshot_bytes"` // of places to which conversations can return
+	ContextBytes  int64 `json:"context_bytes"`  // of conversations that rest: keys, values, states
 	ResponseBytes int64 `json:"stored_response_bytes"`
 }
 
 // reuseAnswer says what was not computed twice, in tokens.
 type reuseAnswer struct {
 	Reused            int64       `json:"reused_tokens"`   // of prompts, since the start
+	FromDisk          int64       `json:"disk_tokens"`     // of those, read from the disk
 	Computed          int64       `json:"computed_tokens"` // of prompts, since the start
 	Stored            int         `json:"stored_tokens"`   // that can be reused now
 	SavedSecondsToday float64     `json:"saved_seconds_today"`
@@ -51,14 +56,28 @@ type missAnswer struct {
 	Prompt int    `json:"prompt_tokens"`
 	Common int    `json:"common_tokens"`
 	Reused int    `json:"reused_tokens"`
-	Text   string `json:"text"` // how the prompt goes on there, shortened
+	Text   string `json:"text"` // how the prompt goes on there, shortened; empty for other machines
 	AgeMS  int64  `json:"age_ms"`
 }
 
-func reuseOf(r inference.Reuse) reuseAnswer {
-	a := reuseAnswer{Reused: r.ReusedTokens, Computed: r.ComputedTokens, Stored: r.StoredTokens, SavedSecondsToday: r.SavedToday.Seconds()}
+// diskAnswer is what is kept of conversations on the disk.
+type diskAnswer struct {
+	On            bool   `json:"on"`
+	Trouble       string `json:"trouble,omitempty"` // why it is not on although it was asked for
+	LenBytes      int64  `json:"bytes"`
+	Conversations int    `json:"conversations"` // places that can be gone back to
+	Tokens        int    `json:"tokens"`        // that lead to them
+	Removed       int    `json:"removed_files"` // that were damaged or foreign, since the start
+}
+
+// reuseOf leaves out how a prompt went on where another machine asks: whoever holds the key is not whoever wrote the prompt.
+func reuseOf(r inference.Reuse, here bool) reuseAnswer {
+	a := reuseAnswer{Reused: r.ReusedTokens, FromDisk: r.DiskTokens, Computed: r.ComputedTokens, Stored: r.StoredTokens, SavedSecondsToday: r.SavedToday.Seconds()}
 	if m := r.Miss; m != nil {
-		a.LastMiss = &missAnswer{Prompt: m.PromptTokens, Common: m.CommonTokens, Reused: m.ReusedTokens, Text: m.Text, AgeMS: time.Since(m.At).Milliseconds()}
+		a.LastMiss = &missAnswer{Prompt: m.PromptTokens, Common: m.CommonTokens, Reused: m.ReusedTokens, AgeMS: time.Since(m.At).Milliseconds()}
+		if here {
+			a.LastMiss.Text = m.Text
+		}
 	}
 	return a
 }
@@ -76,8 +95,8 @@ func (s *Server) status(c echo.Context) error {
 	info, st := s.engine.Info(), s.engine.Stats()
 	a := statusAnswer{State: "idle", Model: info.ID, Executor: info.Executor, Version: s.options.Version, UptimeSeconds: int64(time.Since(info.Created).Seconds()),
 		ContextTokens: info.ContextTokens, Queued: st.Queued, Active: st.Active, PrefillDone: st.PrefillDone, PrefillTotal: st.PrefillTotal,
-		TokensPerSecond: st.TokensPerSecond, Reuse: reuseOf(st.Reuse), Requests: []requestAnswer{}}
-	a.Memory = memoryAnswer{WeightBytes: info.WeightBytes, SnapshotBytes: st.SnapshotBytes}
+		TokensPerSecond: st.TokensPerSecond, Reuse: reuseOf(st.Reuse, fromHere(c.Request())), Disk: diskAnswer(st.Disk), Quiet: st.Quiet, Requests: []requestAnswer{}}
+	a.Memory = memoryAnswer{WeightBytes: info.WeightBytes, SnapshotBytes: st.SnapshotBytes, ContextBytes: st.ContextBytes}
 	a.Responses, a.Memory.ResponseBytes = s.stored.size()
 	switch {
 	case st.Paused:
@@ -91,6 +110,12 @@ func (s *Server) status(c echo.Context) error {
 		a.Requests = append(a.Requests, requestAnswer{ID: w.request, Answer: w.answerID, AgeMS: time.Since(w.began).Milliseconds(), Doing: w.progress.String(), Choices: len(w.answers)})
 	}
 	return writeJSON(c, http.StatusOK, a)
+}
+
+// fromHere reports whether a request comes from this machine.
+func fromHere(r *http.Request) bool {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
 // stopThinking answers POST /v1/pond/stop-thinking: "answer now". The thinking block of a running answer is closed, and the model goes on with

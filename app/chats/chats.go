@@ -64,6 +64,7 @@ type File struct {
 type Figures struct {
 	PromptTokens   int     `json:"prompt_tokens,omitempty"`
 	CachedTokens   int     `json:"cached_tokens,omitempty"` // of the prompt, not computed again
+	DiskTokens     int     `json:"disk_tokens,omitempty"`   // the same where they were read from the disk
 	Tokens         int     `json:"tokens,omitempty"`        // of the answer, thinking included
 	FirstTokenMS   int64   `json:"first_token_ms,omitempty"`
 	ThinkingMS     int64   `json:"thinking_ms,omitempty"`
@@ -84,7 +85,11 @@ func (f Figures) Line() string {
 		parts = append(parts, fmt.Sprintf("%d tokens", f.Tokens))
 	}
 	if f.CachedTokens > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d prompt tokens reused", f.CachedTokens, f.PromptTokens))
+		reused := fmt.Sprintf("%d of %d prompt tokens reused", f.CachedTokens, f.PromptTokens)
+		if f.DiskTokens > 0 {
+			reused += " from disk"
+		}
+		parts = append(parts, reused)
 	}
 	return strings.Join(parts, " · ")
 }

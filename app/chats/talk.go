@@ -423,7 +423,7 @@ func (t *Talk) ended(id int, asked time.Time, times timing, r inference.Result, 
 		m.End, m.Error = Broken, sentence(err)
 	}
 	f := Figures{
-		PromptTokens: r.Usage.PromptTokens, CachedTokens: r.Usage.CachedTokens,
+		PromptTokens: r.Usage.PromptTokens, CachedTokens: r.Usage.CachedTokens, DiskTokens: r.Usage.DiskTokens,
 		Tokens: r.Usage.CompletionTokens, ThinkingTokens: r.Usage.ReasoningTokens, ThinkingMS: times.thinking().Milliseconds(),
 	}
 	if !times.first.IsZero() {

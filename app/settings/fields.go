@@ -67,6 +67,8 @@ func Fields() []Field {
 		{Key: "on_battery", Section: General, Title: "On battery", Kind: Choice, Help: "What happens to the work while the machine runs on its battery.",
 			Choices: []Option{{string(BatteryGoOn), "Go on"}, {string(BatteryPause), "Pause new work"}, {string(BatteryStop), "Stop"}},
 			at:      func(s *Settings) any { return &s.OnBattery }},
+		{Key: "quiet", Section: General, Title: "Let other apps go first", Kind: Toggle, Help: "Pond rests after each step for as long as it took: half the speed, and a machine that stays smooth.",
+			at: func(s *Settings) any { return &s.Quiet }},
 		{Key: "notifications", Section: General, Title: "Notifications", Kind: Toggle, Help: "Tells when a download is finished, or when something failed while no window was open.",
 			at: func(s *Settings) any { return &s.Notifications }},
 		{Key: "look_for_updates", Section: General, Title: "Look for updates", Kind: Toggle, Help: "Asks for Pond's releases once a day, sends nothing else, and installs a newer one when you quit. Only an app that says where it came from does this.",
@@ -95,6 +97,9 @@ func Fields() []Field {
 		{Key: "idle_minutes", Section: Engine, Title: "Unload when idle", Kind: Choice, Help: "Gives the memory back after a while without work; the next request loads the model again.",
 			Choices: []Option{{"0", "Never"}, {"5", "After 5 minutes"}, {"15", "After 15 minutes"}, {"60", "After an hour"}},
 			at:      func(s *Settings) any { return &s.IdleMinutes }},
+		{Key: "conversations_gb", Section: Engine, Title: "Conversations on the disk", Kind: Choice, Restart: true, Help: "Spares reading a long conversation again after a restart or an unload. What was said can be told from these files; off removes them.",
+			Choices: []Option{{"0", "Off"}, {"2", "Up to 2 GB"}, {"8", "Up to 8 GB"}, {"32", "Up to 32 GB"}, {"128", "Up to 128 GB"}},
+			at:      func(s *Settings) any { return &s.DiskGB }},
 
 		{Key: "temperature", Section: Chat, Title: "Temperature", Kind: Decimal, Max: 2, Optional: true, Help: "0 always takes the likeliest word, 2 is the wildest; empty is what the model's makers recommend.",
 			at: func(s *Settings) any { return &s.Temperature }},

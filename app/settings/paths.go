@@ -16,6 +16,7 @@ type Paths struct {
 	File      string // the settings file
 	Logs      string // folder of the log files, of the lock of the running Pond and of its socket
 	Updates   string // file that keeps when Pond last looked for a newer one
+	Sessions  string // what is kept of conversations, in Cache
 	Autostart string // folder of the entries that a Linux desktop opens at login
 
 	Cache    string // what can be made again
@@ -40,6 +41,7 @@ func DefaultPaths() Paths {
 		File:      filepath.Join(xdg.ConfigHome, "pond", "settings.json"),
 		Logs:      filepath.Join(xdg.StateHome, "pond"),
 		Updates:   filepath.Join(xdg.StateHome, "pond", "update-checked"),
+		Sessions:  filepath.Join(xdg.CacheHome, "pond", "conversations"),
 		Autostart: filepath.Join(xdg.ConfigHome, "autostart"),
 		Cache:     filepath.Join(xdg.CacheHome, "pond"),
 		Toolkit:   filepath.Join(xdg.ConfigHome, "fyne", "app.pond.Pond"),

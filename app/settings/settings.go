@@ -46,6 +46,7 @@ type Settings struct {
 	ModelsDir     string // folder of installed models, absolute; empty: Pond's own
 	ContextTokens int    // longest conversation; 0: what the memory allows
 	IdleMinutes   int    // the model is let go after so long without work; 0: never
+	DiskGB        int    // of kept conversations on the disk, in 10^9 bytes; 0: none are kept there
 
 	Address string // host:port, instead of Port and LAN; for those who edit the file
 	Port    int
@@ -56,6 +57,7 @@ type Settings struct {
 
 	StartServing   bool // load the model and serve when Pond is opened
 	OnBattery      Battery
+	Quiet          bool // let other programs go first
 	Notifications  bool
 	LookForUpdates bool // of Pond itself, daily
 
@@ -73,7 +75,7 @@ type Settings struct {
 
 // Default is what holds until the user chooses.
 func Default() Settings {
-	return Settings{Port: DefaultPort, OnBattery: BatteryGoOn, Notifications: true, LookForUpdates: true}
+	return Settings{Port: DefaultPort, DiskGB: 8, OnBattery: BatteryGoOn, Notifications: true, LookForUpdates: true}
 }
 
 // ListenAddress is where the endpoint listens.

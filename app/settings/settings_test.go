@@ -93,7 +93,7 @@ func TestEveryField(t *testing.T) {
 		"model": "pond-demo", "models_dir": "/models", "context_tokens": "8192", "idle_minutes": "15", "address": "127.0.0.1:1", "port": "8080", "api_key": "k",
 		"lan": "true", "allowed_hosts": "a.local, b", "allowed_origins": "https://chat.example, http://b:1", "start_serving": "true", "on_battery": "pause", "notifications": "false", "temperature": "0.5", "top_p": "0.9",
 		"top_k": "40", "max_tokens": "100", "hide_thinking": "true", "no_thinking": "true", "system_prompt": "Be brief.", "cmd_enter_sends": "true",
-		"look_for_updates": "false",
+		"look_for_updates": "false", "quiet": "true", "conversations_gb": "32",
 	}
 	s := Default()
 	for _, f := range Fields() {

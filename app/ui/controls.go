@@ -12,7 +12,7 @@ func ControlsOf(p *app.Pond, store *chats.Store, do func(app.Action)) Controls {
 		CommandLine: app.CommandLine, SetCommand: app.SetCommandLine,
 		Settings: p.Settings, SaveSettings: p.SaveSettings,
 		LoginItem: p.StartAtLogin, SetLoginItem: p.SetStartAtLogin,
-		Adopt: p.Adopt, CopiesIn: p.CopiesIn, Remove: p.Remove, Reveal: p.Reveal,
+		Adopt: p.Adopt, CopiesIn: p.CopiesIn, Remove: p.Remove, Forget: p.ClearConversations, Reveal: p.Reveal,
 		Log: func() ([]string, string, error) { return p.LogTail(logLines) },
 	}
 }

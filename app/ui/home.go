@@ -23,6 +23,7 @@ type homeWindow struct {
 	copies                         []*widget.Button
 	reach                          fyne.CanvasObject
 	page                           *widget.Hyperlink
+	quiet                          *widget.Check
 	extra                          *fyne.Container // the menu's entries that have no place of their own here
 	drawn                          string          // what extra was made of
 }
@@ -51,6 +52,11 @@ func newHomeWindow(u *UI) *homeWindow {
 	h.endpoint.Selectable = true
 	h.endpoint.Truncation = fyne.TextTruncateEllipsis
 	h.extra = container.NewVBox()
+	h.quiet = widget.NewCheck("Let other apps go first", func(on bool) {
+		if on != h.u.state.Quiet {
+			u.act(app.ToggleQuiet)
+		}
+	})
 
 	copier := func(text string, a app.Action) *widget.Button {
 		b := widget.NewButton(text, func() { u.act(a) })
@@ -78,7 +84,7 @@ func newHomeWindow(u *UI) *homeWindow {
 	quit := linkTo("Quit Pond", func() { u.act(app.Quit) })
 
 	head := container.NewBorder(nil, nil, u.picture(52), container.NewCenter(h.next.Button), container.New(stacked{-13}, h.line, h.detail, h.context))
-	body := container.NewVBox(head, h.bar, h.trouble, h.reach, windows, h.extra, spread(container.NewHBox(about, diagnostics), quit))
+	body := container.NewVBox(head, h.bar, h.trouble, h.reach, windows, h.extra, h.quiet, spread(container.NewHBox(about, diagnostics), quit))
 	h.w = u.window("Pond", 600, 480, scrolling(body))
 	h.draw(u.state)
 	return h
@@ -110,6 +116,7 @@ func (h *homeWindow) draw(s app.State) {
 	for _, b := range h.copies {
 		enable(b, s.Phase.Serving())
 	}
+	h.quiet.SetChecked(s.Quiet)
 	h.drawExtra(s)
 }
 
@@ -140,7 +147,7 @@ func promises(s app.State) (out []string) {
 func placed(a app.Action) bool {
 	switch a {
 	case app.CopyEndpoint, app.CopyCurl, app.CopyPython, app.CopyJavaScript, app.CopyEnvironment,
-		app.OpenChat, app.OpenModel, app.OpenSettings, app.OpenLogs, app.OpenWindow, app.CopyDiagnostics, app.Quit:
+		app.OpenChat, app.OpenModel, app.OpenSettings, app.OpenLogs, app.OpenWindow, app.CopyDiagnostics, app.ToggleQuiet, app.Quit:
 		return true
 	}
 	return false

@@ -22,6 +22,8 @@ type modelWindow struct {
 
 	name, status         *widget.Label
 	where, size, room    *widget.Label
+	reuse, kept, miss    *widget.Label
+	talks                fyne.CanvasObject // what is known of conversations
 	verdict              *widget.Label
 	trouble              *widget.Label
 	progress             fyne.CanvasObject
@@ -48,6 +50,7 @@ func newModelWindow(u *UI) *modelWindow {
 	m.name.SizeName = theme.SizeNameSubHeadingText
 	m.name.Truncation = fyne.TextTruncateEllipsis
 	m.status, m.where, m.size, m.room = note(""), widget.NewLabel(""), widget.NewLabel(""), widget.NewLabel("")
+	m.reuse, m.kept, m.miss = widget.NewLabel(""), widget.NewLabel(""), note("")
 	m.verdict = wrapped("")
 	m.trouble = wrapped("")
 	m.trouble.Importance = widget.WarningImportance
@@ -77,10 +80,12 @@ func newModelWindow(u *UI) *modelWindow {
 	m.files.HideSeparators = true
 
 	head := container.NewBorder(nil, nil, nil, container.NewCenter(m.main.Button), container.New(stacked{-12}, m.name, m.status))
+	forget := linkTo("Clear…", m.confirmForget)
+	m.talks = card(facts(fact("Reused", m.reuse), fact("Kept", m.kept)), container.NewBorder(nil, nil, nil, container.NewVBox(forget), m.miss))
 	facts := card(facts(fact("Kept in", m.where), fact("On the disk", m.size), fact("Free there", m.room)), m.verdict)
 	m.progress = container.NewVBox(m.bar, container.NewBorder(nil, nil, nil, container.NewHBox(m.pause, m.cancel), m.rate))
 	tools := container.NewHBox(m.verify, m.repair, m.reveal, m.pick, layout.NewSpacer(), m.remove)
-	top := container.NewVBox(head, facts, m.trouble, m.progress)
+	top := container.NewVBox(head, facts, m.talks, m.trouble, m.progress)
 	m.w = u.window("Pond · Model", 700, 560, page(container.NewBorder(top, tools, nil, nil, m.files)))
 	m.draw(u.state)
 	return m
@@ -107,6 +112,10 @@ func (m *modelWindow) draw(s app.State) {
 		say(m.size, "about 31 MB, built in")
 		say(m.room, "needs none")
 	}
+	say(m.reuse, s.ReuseLine())
+	say(m.kept, s.KeptLine())
+	say(m.miss, s.MissLine())
+	show(m.talks, s.Job.Kind == app.NoJob && (s.Phase.Serving() || s.KeptBytes > 0))
 	say(m.verdict, sentence(s.Verdict.Sentence))
 	show(m.verdict, s.Verdict.Sentence != "")
 	trouble := s.Disk.Trouble
@@ -188,6 +197,12 @@ func (m *modelWindow) confirmRemove() {
 	s := m.u.state
 	text := fmt.Sprintf("%s in %s are deleted. To use the model again it has to be downloaded again.", bytes(s.Disk.UsedBytes), tidy(s.Disk.Dir))
 	confirm("Remove the model?", text, "Remove", "Cancel", m.w, func() { m.u.elsewhere(m.u.controls.Remove, m.fail) })
+}
+
+func (m *modelWindow) confirmForget() {
+	confirm("Clear what is kept of conversations?", "The next answer in each reads its conversation from the beginning. Your chats stay.", "Clear", "Cancel", m.w, func() {
+		m.u.elsewhere(m.u.controls.Forget, m.fail)
+	})
 }
 
 // pickCopy looks for a copy of the model in a folder of the user's choice.

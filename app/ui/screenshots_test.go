@@ -17,6 +17,7 @@ import (
 
 	"pond/app"
 	"pond/app/chats"
+	"pond/inference"
 	"pond/inference/chat"
 )
 
@@ -79,6 +80,10 @@ func scenes() []scene {
 	small.Machine = app.MachineFacts{System: "macOS 15.6, arm64", Processor: "Apple M2", Memory: "16.0 GB, of which 9.4 GB are available"}
 	small.Verdict = app.Verdict{Known: true, Allowed: true, Sentence: "fits: needs 132 MB, and 9.4 GB are available", CeilingTokens: 32768, NeedBytes: 132e6, HaveBytes: gb(9.4),
 		Sums: []app.Sum{{Label: "weights", Bytes: 31e6}, {Label: "prefill workspace", Bytes: 40e6}, {Label: "keys and values of 32K tokens", Bytes: 61e6}, {Label: "in all", Bytes: 132e6}}}
+	ready := stateOf(app.Running)
+	ready.Work.Reuse = inference.Reuse{ReusedTokens: 482_300, ComputedTokens: 61_900, DiskTokens: 24_100, StoredTokens: 96_400, SavedToday: 14 * time.Minute,
+		Miss: &inference.Miss{PromptTokens: 12_431, CommonTokens: 8, Text: "15:09 on Saturday. You are", WasBefore: "15:08 on Saturday. You are"}}
+	ready.Work.KeptBytes, ready.KeptBytes = 2_140e6, 3_480e6
 	open := func(a app.Action) func(*stage) { return func(st *stage) { st.ui.Open(a) } }
 	chatScene := func(st *stage) {
 		writeChats(st)
@@ -95,6 +100,7 @@ func scenes() []scene {
 		{"home", stateOf(app.Busy), fyne.NewSize(600, 480), open(app.OpenWindow), func(st *stage) fyne.Window { return st.ui.home.w }, nil},
 		{"home-failed", failed, fyne.NewSize(600, 480), open(app.OpenWindow), func(st *stage) fyne.Window { return st.ui.home.w }, nil},
 		{"model", stateOf(app.Downloading), fyne.NewSize(700, 560), open(app.OpenModel), func(st *stage) fyne.Window { return st.ui.model.w }, nil},
+		{"model-ready", ready, fyne.NewSize(700, 560), open(app.OpenModel), func(st *stage) fyne.Window { return st.ui.model.w }, nil},
 		{"chat", stateOf(app.Running), fyne.NewSize(980, 700), chatScene, chatWin, func(st *stage) { st.ui.chat.relayout(true) }},
 		{"chat-thinking", stateOf(app.Busy), fyne.NewSize(980, 700), func(st *stage) {
 			writeChats(st)

@@ -3,6 +3,7 @@ package ui
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"fyne.io/fyne/v2"
@@ -29,10 +30,11 @@ type settingsWindow struct {
 	tabs      *container.AppTabs
 	filling   bool
 	saving    bool
-	wanted    bool  // another saving behind the running one
-	edits     int   // what is typed is saved when none has come for a while
-	failed    error // of the last saving
-	unsaved   bool  // value is not saved, and will be in a moment
+	writing   sync.Mutex // held while settings are written: what is written last is what was chosen last
+	wanted    bool       // another saving behind the running one
+	edits     int        // what is typed is saved when none has come for a while
+	failed    error      // of the last saving
+	unsaved   bool       // value is not saved, and will be in a moment
 	value     settings.Settings
 	saved     settings.Settings // as they are in the file, or are on their way there
 }
@@ -331,6 +333,21 @@ func (v *settingsWindow) flush() {
 	}
 }
 
+func (v *settingsWindow) write(s settings.Settings) error {
+	v.writing.Lock()
+	defer v.writing.Unlock()
+	return v.u.controls.SaveSettings(s)
+}
+
+// saveNow saves what is not saved, and waits for it: the program is about to end.
+func (v *settingsWindow) saveNow() error {
+	if !v.unsaved && !v.saving {
+		return nil
+	}
+	v.unsaved, v.wanted = false, false
+	return v.write(v.value)
+}
+
 // troubled tells whether a value in the window makes no sense.
 func (v *settingsWindow) troubled() bool {
 	return slices.ContainsFunc(v.rows, func(r *settingRow) bool { return r.trouble.Visible() })
@@ -357,7 +374,7 @@ func (v *settingsWindow) save() {
 	v.saving, v.wanted, v.unsaved = true, false, false
 	value := v.value
 	v.saved = value
-	v.u.elsewhere(func() error { return v.u.controls.SaveSettings(value) }, func(err error) {
+	v.u.elsewhere(func() error { return v.write(value) }, func(err error) {
 		v.saving, v.failed = false, err
 		v.drawStatus()
 		if v.u.chat != nil {

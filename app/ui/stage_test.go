@@ -39,6 +39,7 @@ type stage struct {
 	linkErr error
 	adopted []app.AdoptMode
 	removed int
+	forgot  int
 	reveals []string
 	saveErr error
 }
@@ -137,6 +138,7 @@ func (st *stage) build(s app.State) {
 			return nil
 		},
 		CopiesIn: func(string) []app.Copy { return nil },
+		Forget:   func() error { st.mu.Lock(); defer st.mu.Unlock(); st.forgot++; return nil },
 		Remove:   func() error { st.mu.Lock(); defer st.mu.Unlock(); st.removed++; return nil },
 		Reveal: func(path string) error {
 			st.mu.Lock()

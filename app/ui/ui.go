@@ -38,6 +38,7 @@ type Controls struct {
 	Adopt        func(app.Copy, app.AdoptMode) error
 	CopiesIn     func(dir string) []app.Copy
 	Remove       func() error // of the model's files
+	Forget       func() error // of what is kept of conversations, chats apart
 	Reveal       func(path string) error
 	Log          func() (lines []string, file string, err error) // the end of the log
 	Version      string
@@ -125,6 +126,15 @@ func (u *UI) Post(f func()) { u.thread.post(f) }
 
 // Publish draws a state soon; from any goroutine. Of states that follow each other fast the last is drawn, always.
 func (u *UI) Publish(s app.State) { u.states.put(s) }
+
+// Save saves what was typed in the settings and is not saved yet, and waits for what is being saved. It is called when Fyne has ended, or on its
+// thread.
+func (u *UI) Save() error {
+	if u.settings == nil {
+		return nil
+	}
+	return u.settings.saveNow()
+}
 
 // End says that Fyne is about to quit: nothing is posted any more.
 func (u *UI) End() { u.thread.ended.Store(true) }
@@ -266,6 +276,7 @@ func (u *UI) menuItems(items []app.Item) []*fyne.MenuItem {
 			item.ChildMenu = fyne.NewMenu("", u.menuItems(i.Children)...)
 		}
 		item.Disabled = !i.Available
+		item.Checked = i.Checked
 		item.IsQuit = i.Action == app.Quit // or Fyne adds a Quit of its own
 		out = append(out, item)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"pond/app"
 	"pond/app/settings"
+	"pond/inference"
 )
 
 // walk visits what is seen below an object.
@@ -104,6 +105,8 @@ func TestTheHomeWindowOffersTheWholeMenu(t *testing.T) {
 				if o.OnTapped != nil {
 					o.OnTapped()
 				}
+			case *widget.Check:
+				o.SetChecked(!o.Checked)
 			}
 		})
 		for _, o := range h.w.Canvas().Overlays().List() { // the choices of a button that opens a menu
@@ -301,6 +304,70 @@ func TestSettingsWindow(t *testing.T) {
 	st.until("the system's answer", func() bool { return strings.Contains(v.loginUp.Text, "waits for your approval") })
 	if v.login.Checked {
 		t.Error("the box says what was asked for, not what the system says")
+	}
+}
+
+// What was typed less than a moment before Quit was lost.
+func TestQuitSavesWhatWasTyped(t *testing.T) {
+	st := newStage(t, stateOf(app.Stopped))
+	st.ui.Open(app.OpenSettings)
+	v := st.ui.settings
+	st.settle()
+	for _, r := range v.rows {
+		switch r.field.Key {
+		case "port":
+			v.change(r, "8080")
+		case "temperature":
+			v.change(r, "7") // no sense, and not saved
+		}
+	}
+	st.ui.End()
+	if err := st.ui.Save(); err != nil || st.chosen.Port != 8080 || st.chosen.Temperature != nil {
+		t.Errorf("got port %d, temperature %v, %v; want 8080 and none", st.chosen.Port, st.chosen.Temperature, err)
+	}
+	st.saveErr = errors.New("the disk is full")
+	v.unsaved = true
+	if err := st.ui.Save(); err == nil {
+		t.Error("a failed saving is not told")
+	}
+}
+
+// TestConversationsAreShownAndCleared: what was reused, what is kept, why a prompt was read again, and a way to clear it.
+func TestConversationsAreShownAndCleared(t *testing.T) {
+	s := stateOf(app.Running)
+	s.Work.Reuse = inference.Reuse{ReusedTokens: 12_000, ComputedTokens: 1000, Miss: &inference.Miss{PromptTokens: 900, CommonTokens: 8, Text: "15:09", WasBefore: "15:08"}}
+	s.KeptBytes = gb(1.2)
+	st := newStage(t, s)
+	st.ui.Open(app.OpenModel)
+	m := st.ui.model
+	text := texts(m.w)
+	for _, want := range []string{"12K of 13K prompt tokens", "1.2 GB on the disk", "15:09"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got\n%s\nwant %q in it", text, want)
+		}
+	}
+	m.confirmForget()
+	press(t, m.w, "Clear")
+	st.until("cleared", func() bool { st.mu.Lock(); defer st.mu.Unlock(); return st.forgot == 1 })
+	st.ui.Draw(stateOf(app.Downloading))
+	if m.talks.Visible() {
+		t.Error("conversations are shown beside a download")
+	}
+}
+
+// TestLettingOthersGoFirst: the box of the window says what holds, and asks for the other.
+func TestLettingOthersGoFirst(t *testing.T) {
+	s := stateOf(app.Running)
+	s.Quiet = true
+	st := newStage(t, s)
+	st.ui.Open(app.OpenWindow)
+	h := st.ui.home
+	if !h.quiet.Checked || len(st.actions) != 0 {
+		t.Errorf("got checked %t, actions %v", h.quiet.Checked, st.actions)
+	}
+	h.quiet.SetChecked(false)
+	if len(st.actions) != 1 || st.actions[0] != app.ToggleQuiet {
+		t.Errorf("got %v", st.actions)
 	}
 }
 

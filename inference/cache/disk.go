@@ -67,8 +67,9 @@ type folder struct {
 // DiskStats counts what is kept and was done since the folder was opened.
 type DiskStats struct {
 	LenBytes     int64 // of all files, those of other keys included
-	Snapshots    int   // that can be found
-	Tokens       int   // that lead to them, those that several share counted once
+	BudgetBytes  int64
+	Snapshots    int // that can be found
+	Tokens       int // that lead to them, those that several share counted once
 	ReadBytes    int64
 	WrittenBytes int64
 	Removed      int // files that were damaged, cut off or foreign
@@ -89,8 +90,8 @@ const (
 	mostKept  = 4096    // snapshots: a small model's are small
 )
 
-// errRoom says that there is no room for a file within the budget, or on the disk.
-var errRoom = errors.New("no room on the disk for a conversation")
+// ErrRoom says that there is no room for a file within the budget, or on the disk.
+var ErrRoom = errors.New("no room on the disk for a conversation")
 
 // OpenDisk takes the folder of a key and looks at what lies there. Where another process has it the error says so.
 func OpenDisk(o DiskOptions) (*Disk, error) {
@@ -133,7 +134,7 @@ func (d *Disk) Stats() DiskStats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.stats
-	s.Tokens = d.index.tokens
+	s.Tokens, s.BudgetBytes = d.index.tokens, d.budget
 	return s
 }
 
@@ -407,7 +408,7 @@ func (d *Disk) keep(at *piece, tokens []int32) {
 func (d *Disk) put(ctx context.Context, at *piece, h header, data [][]byte) error {
 	n := h.lenBytes()
 	if !d.room(n) {
-		return errRoom
+		return ErrRoom
 	}
 	d.stats.LenBytes += n
 	d.mu.Unlock()
@@ -432,7 +433,7 @@ func (d *Disk) put(ctx context.Context, at *piece, h header, data [][]byte) erro
 func (d *Disk) free(n int64) error {
 	free, err := disk.Free(d.dir)
 	if err == nil && free-n < leastFree {
-		err = errRoom
+		err = ErrRoom
 	}
 	return err
 }

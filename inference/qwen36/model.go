@@ -317,8 +317,8 @@ func (q *Sequence) fits(ids []int32) error {
 
 // Steps by which rows grow: an answer of some length needs none, and what is copied at each is worth it.
 const (
-	growTokens = 1024
-	growPart   = 4 // of what is there
+	growTokens = 256 // a block of keys: a short question takes no more
+	growPart   = 4   // of what is there
 )
 
 // Capacity is the number of positions to grow to where n are needed: the present one where that is enough.

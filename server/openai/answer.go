@@ -119,9 +119,10 @@ type Timings struct {
 	DecodePerSecond  float64 `json:"decode_tokens_per_second"`
 }
 
-// PromptDetails says how many prompt tokens were found in the cache.
+// PromptDetails says how many prompt tokens were found in the cache, and whether that was read from the disk.
 type PromptDetails struct {
 	CachedTokens int `json:"cached_tokens"`
+	DiskTokens   int `json:"disk_tokens,omitempty"` // of the cached ones
 }
 
 // CompletionDetails says how many tokens the thinking took.
