@@ -164,7 +164,6 @@ func TestManyReadFromTheDiskAtOnce(t *testing.T) {
 	}
 	e.Save(context.Background())
 	e = restart(t, e, o)
-	e.kept.do(func() { e.kept.ceiling /= 2 })
 	var wait sync.WaitGroup
 	for i := range 24 {
 		wait.Go(func() {
