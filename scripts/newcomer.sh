@@ -31,17 +31,19 @@ mkdir -p "$dir"
 root=$(cd "$dir" && pwd)/root
 rm -rf "$root"
 
-# timed WORDS COMMAND...: its output goes to a file of its own, which is shown when it fails.
+# timed WORDS COMMAND...: its output goes to a file of its own, which is shown when it fails. Beside the clock's time stands that of the processors, which does
+# not depend on what else the machine does.
 timed() {
-  local what=$1 from=$SECONDS code=0
+  local what=$1 code=0 spent TIMEFORMAT='%0R %0U %0S'
   shift
-  "$@" >"$dir/last.log" 2>&1 </dev/null || code=$?
+  spent=$({ time "$@" >"$dir/last.log" 2>&1 </dev/null; } 2>&1) || code=$?
+  read -r clock user system <<<"$spent"
   if [ "$code" != 0 ]; then
     tail -n 60 "$dir/last.log"
-    echo "newcomer: $what failed after $((SECONDS - from)) s" >&2
+    echo "newcomer: $what failed after $clock s" >&2
     exit 1
   fi
-  printf 'newcomer: %4d s  %s\n' "$((SECONDS - from))" "$what"
+  printf 'newcomer: %4d s, %4d s of the processors  %s\n' "$clock" "$((user + system))" "$what"
 }
 
 # inside COMMAND: in the root, with file systems and processes of its own that end with it.
