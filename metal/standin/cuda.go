@@ -61,7 +61,7 @@ func NewCUDA(t *Toolchain, nvcc string) (*CUDA, error) {
 		return nil, fmt.Errorf("%s --version: got %q, want a release", c.nvcc, out)
 	}
 	c.release = string(m[1])
-	if c.headers, err = sourceDigest("src/msl_cuda*.h", "src/msl_types.h", "src/msl_math.h", "src/msl_run.h"); err != nil {
+	if c.headers, err = sourceDigest("src/msl_cuda*.h", "src/msl_types.h", "src/msl_math.h", "src/msl_run.h", "src/msl_tensor_types.h"); err != nil {
 		return nil, err
 	}
 	c.export = sync.OnceValue(func() uintptr { return purego.NewCallback(c.call) })

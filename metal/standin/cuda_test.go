@@ -15,7 +15,7 @@ import (
 )
 
 // realConstants are the function constants of the real model, by index: one pipeline of each kernel.
-var realConstants = []int32{8, 8, 1, 4, 64, 8, 4, 8}
+var realConstants = []int32{8, 8, 1, 4, 64, 8, 4, 8, 0, 0, 0, 2048, 512, 512}
 
 // cudaByClang compiles a rewritten text for the GPU with clang, which needs no CUDA: it returns the PTX. All kernels go into one file, each by its own name.
 func cudaByClang(t *testing.T, tc *Toolchain, text string, settings ...string) string {
@@ -53,42 +53,53 @@ func cudaRewritten(t *testing.T, source string) (*Toolchain, string) {
 	if err != nil {
 		t.Skip(err)
 	}
-	text, err := tc.rewrite(source, CompileOptions{}, mslpp.CUDA)
+	text, err := tc.rewrite(source, CompileOptions{Language: 400}, mslpp.CUDA)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return tc, text
 }
 
-// TestEveryKernelCompilesForCUDA: the text that ships, for an NVIDIA GPU, with the constants of the real model; what a 16-byte load is in the text is one
+// TestEveryKernelCompilesForCUDA: the texts that ship, for an NVIDIA GPU, with the constants of the real model; what a 16-byte load is in the text is one
 // there.
 func TestEveryKernelCompilesForCUDA(t *testing.T) {
-	tc, text := cudaRewritten(t, kernels.Source())
 	var settings []string
 	for i, v := range realConstants {
 		settings = append(settings, fmt.Sprintf("-DMSL_CONSTANT_%d=%d", i, v))
 	}
-	ptx := cudaByClang(t, tc, text, settings...)
-	names := regexp.MustCompile(`#ifdef MSL_ENTRY_(\w+)`).FindAllStringSubmatch(text, -1)
-	if len(names) < 30 {
-		t.Errorf("got %d kernels, want 30 or more", len(names))
-	}
-	for _, m := range names {
-		if !strings.Contains(ptx, ".entry "+m[1]+"(") {
-			t.Errorf("%s: no machine code", m[1])
-		}
-	}
-	for _, want := range []string{"ld.global.v4.u32", "bar.sync", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "griddepcontrol.wait"} {
-		if !strings.Contains(ptx, want) {
-			t.Errorf("the machine code has no %s", want)
-		}
+	for _, c := range []struct {
+		name, source string
+		least        int
+		want         []string
+	}{
+		{"matrices", kernels.Source(), 30, []string{"ld.global.v4.u32", "bar.sync", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "griddepcontrol.wait"}},
+		{"tensors", kernels.TensorSource(), 5, []string{"ldmatrix.sync.aligned.m8n8.x4.shared.b16", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tc, text := cudaRewritten(t, c.source)
+			ptx := cudaByClang(t, tc, text, settings...)
+			names := regexp.MustCompile(`#ifdef MSL_ENTRY_(\w+)`).FindAllStringSubmatch(text, -1)
+			if len(names) < c.least {
+				t.Errorf("got %d kernels, want %d or more", len(names), c.least)
+			}
+			for _, m := range names {
+				if !strings.Contains(ptx, ".entry "+m[1]+"(") {
+					t.Errorf("%s: no machine code", m[1])
+				}
+			}
+			for _, want := range c.want {
+				if !strings.Contains(ptx, want) {
+					t.Errorf("the machine code has no %s", want)
+				}
+			}
+		})
 	}
 }
 
 // TestFixturesCompileForCUDA: what the tests of the processor's kernels use of the language, but for what this executor has not: Apple's layout of a simdgroup
-// matrix, and tensors.
+// matrix, and tensors in registers.
 func TestFixturesCompileForCUDA(t *testing.T) {
-	absent := regexp.MustCompile(`(?m)^.*thread_elements.*$|(?s)kernel void tensors.*`)
+	absent := regexp.MustCompile(`(?m)^.*thread_elements.*$|(?s)kernel void fragments.*`)
 	for _, f := range []string{"basic.metal", "kernels.metal", "builtins.metal"} {
 		t.Run(f, func(t *testing.T) {
 			tc, text := cudaRewritten(t, absent.ReplaceAllString(fixture(t, f), ""))

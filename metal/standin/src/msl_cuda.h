@@ -128,3 +128,4 @@ template <class T> constexpr T constantOf(uint64_t bits) {
 #include "msl_cuda_simd.h"
 #include "msl_cuda_matrix.h"
 #include "msl_cuda_atomic.h"
+#include "msl_cuda_tensor.h"

@@ -1,88 +1,13 @@
 // msl_tensor.h - the part of Metal 4's tensors and of MetalPerformancePrimitives' tensor_ops that matrix kernels use.
 //
-// Dimension 0 is the innermost: a tensor of extents (columns, rows) is a row-major matrix. Which thread holds which element of a
-// cooperative tensor is undocumented, but for the 16 x 16 fragments of one simdgroup that public code relies on; kernels must ask
-// get_multidimensional_index. Products are sums over k in ascending order, in float. Not here: reductions, map_iterator, tensor_handle
-// arguments, int4 and fp8 elements, register operands of several simdgroups.
+// Which thread holds which element of a cooperative tensor is undocumented, but for the 16 x 16 fragments of one simdgroup that public code relies
+// on; kernels must ask get_multidimensional_index. Products are sums over k in ascending order, in float. Not here: reductions, map_iterator,
+// tensor_handle arguments, int4 and fp8 elements, register operands of several simdgroups.
 #pragma once
 
-namespace metal {
-template <class I, size_t R> struct dextents {
-  I e[R];
-  static constexpr size_t rank() { return R; }
-  dextents() = default;
-  template <class... A> requires(sizeof...(A) == R) constexpr dextents(A... a) : e{I(a)...} {}
-  constexpr I extent(size_t i) const { return e[i]; }
-};
-template <class I, size_t... S> struct extents {
-  I e[sizeof...(S)];
-  static constexpr size_t rank() { return sizeof...(S); }
-  template <class... A> constexpr extents(A... a) { // the dynamic ones in order
-    const I given[] = {I(0), I(a)...};
-    const size_t fixed[] = {S...};
-    for (size_t i = 0, k = 1; i < sizeof...(S); i++) e[i] = fixed[i] == dynamic_extent ? given[k++] : I(fixed[i]);
-  }
-  constexpr I extent(size_t i) const { return e[i]; }
-};
-struct tensor_inline {};
-struct tensor_handle {};
-struct tensor_offset {};
-struct execution_thread { static constexpr int threads = 1; };
-struct execution_simdgroup { static constexpr int threads = 32; };
-template <int N> struct execution_simdgroups { static constexpr int threads = 32 * N; };
-
-template <class T, class E, class D = tensor_inline> struct tensor {
-  static_assert(is_same_v<D, tensor_inline> || is_same_v<D, tensor_offset>, "tensors bound as arguments are not supported here");
-  static constexpr size_t rank = E::rank();
-  typedef T element_type;
-  typedef remove_cv_t<T> value_type;
-  typedef tensor<T, dextents<int, rank>, D> part;
-  T* data;
-  long extent[rank], stride[rank];
-  tensor() = default;
-  tensor(T* p, const E& e) : data(p) {
-    long s = 1;
-    for (size_t i = 0; i < rank; s *= extent[i++]) extent[i] = e.extent(i), stride[i] = s;
-  }
-  template <class S> tensor(T* p, const E& e, const S& s) : data(p) { for (size_t i = 0; i < rank; i++) extent[i] = e.extent(i), stride[i] = s[i]; }
-  static constexpr size_t get_rank() { return rank; }
-  int get_extent(size_t i) const { return int(extent[i]); }
-  int get_stride(size_t i) const { return int(stride[i]); }
-  // From an origin on; the extents end where the tensor does.
-  template <class... A> requires(sizeof...(A) == rank) part slice(A... a) const {
-    const long origin[] = {long(a)...};
-    part t;
-    t.data = data;
-    for (size_t i = 0; i < rank; i++) {
-      t.data += origin[i] * stride[i];
-      t.extent[i] = extent[i] - origin[i];
-      t.stride[i] = stride[i];
-    }
-    return t;
-  }
-  template <size_t... S, class... A> requires(sizeof...(S) == rank && sizeof...(A) == rank) part slice(A... a) const {
-    part t = slice(a...);
-    const size_t most[] = {S...};
-    for (size_t i = 0; i < rank; i++)
-      if (most[i] != dynamic_extent && t.extent[i] > long(most[i])) t.extent[i] = long(most[i]);
-    return t;
-  }
-};
-template <class T, class E> tensor(T*, E) -> tensor<T, E, tensor_inline>;
-template <class T, class E, class S> tensor(T*, E, S) -> tensor<T, E, tensor_inline>;
-} // namespace metal
+#include "msl_tensor_types.h"
 
 namespace mpp { namespace tensor_ops {
-using namespace metal;
-struct matmul2d_descriptor {
-  enum class mode { multiply, multiply_accumulate };
-  int m, n, k;
-  bool left, right, relaxed; // left, right: that operand is transposed
-  mode what;
-  constexpr matmul2d_descriptor(int m, int n, int k = int(dynamic_extent), bool left = false, bool right = false, bool relaxed = false, mode what = mode::multiply)
-      : m(m), n(n), k(k), left(left), right(right), relaxed(relaxed), what(what) {}
-};
-
 // A tile of Rows x Cols whose elements lie in the registers of Threads threads.
 template <class T, int Rows, int Cols, int Threads> struct msl_cooperative {
   static constexpr int capacity = (Rows * Cols + Threads - 1) / Threads;

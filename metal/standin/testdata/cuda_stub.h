@@ -42,6 +42,8 @@ template <class T> __device__ T atomicOr(T*, T);
 template <class T> __device__ T atomicXor(T*, T);
 template <class T> __device__ T atomicCAS(T*, T, T);
 extern "C" __device__ __host__ float rsqrtf(float);
+__device__ unsigned __isShared(const void*);
+__device__ size_t __cvta_generic_to_shared(const void*);
 extern "C" __device__ void* memcpy(void*, const void*, size_t);
 extern "C" __device__ void* memset(void*, int, size_t);
 #define ONE(f) extern "C" __device__ float f(float);
