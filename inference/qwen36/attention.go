@@ -85,8 +85,12 @@ func (e *emitter) attentionUnfused(layer int, b attentionBlock, name string, par
 		args[2].touched = gates
 		e.dispatch(name+".merge", kernels.AttnPrefillMerge(), p, p.PrefillItems(), args)
 	} else {
+		read := row // of a first chunk: its own rows
+		if blocks := b.params.Blocks; blocks > 0 {
+			read = int64(min(blocks*kernels.AttnBlock, e.context)*e.s.KVWidth()) * e.cacheBytes()
+		}
 		args = ranges(q, keys, values, b.qkv, step, b.o)
-		args[1].touched, args[2].touched, args[3].touched = row, row, gates
+		args[1].touched, args[2].touched, args[3].touched = read, read, gates
 		e.dispatch(name+".attend", kernels.AttnPrefill(e.cacheType()), b.params, b.params.PrefillItems(), args)
 	}
 	e.mixerOutput(name, kernels.Q4GemmAdd(), b.o, b.out)

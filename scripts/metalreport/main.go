@@ -25,6 +25,7 @@ const (
 	mostLevels     = 260
 	mostOverFloor  = 1.03 // decode bytes over what any implementation must move
 	mostEncodeMS   = 1.5
+	mostAllocated  = 0.5 // allocations a token: none of our own, and the runtime's now and then
 )
 
 func main() {
@@ -86,6 +87,9 @@ func run(out io.Writer) error {
 	}
 	r.chips(totals, levels)
 	if err := r.prefillBytes(shape); err != nil {
+		return err
+	}
+	if err := r.switches(shape); err != nil {
 		return err
 	}
 	if err := r.encoding(); err != nil {

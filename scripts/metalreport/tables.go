@@ -84,7 +84,8 @@ func (r *report) encoding() error {
 	if err != nil {
 		return err
 	}
-	r.line("encoding a token in Go, %d dispatches\t%.3f ms, the median of %d\t%s\t%.2f allocations", n, ms, len(times), r.limit("encoding in ms", ms, mostEncodeMS), allocations)
+	r.line("encoding a token in Go, %d dispatches\t%.3f ms, the median of %d\t%s", n, ms, len(times), r.limit("encoding in ms", ms, mostEncodeMS))
+	r.line("\t%.2f allocations\t%s", allocations, r.limit("allocations of encoding", allocations, mostAllocated))
 	r.line("")
 	if err := d.Close(); err != nil {
 		return err
