@@ -11,9 +11,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"pond/assets"
+	"pond/inference/cache"
 	"pond/inference/chat"
 	"pond/inference/qwen36"
+	"pond/inference/tinymodel"
 )
 
 // timelines plays conversations that go on, are answered anew, edited, branched, interleaved and broken off, while memory comes and goes, and
@@ -21,14 +25,17 @@ import (
 type timelines struct {
 	*testing.T
 	rnd   *rand.Rand
-	open  func() *Engine
+	open  func(Disk) *Engine
+	disk  Disk // where the warm engine keeps conversations, when it does
+	exact bool // an answer is compared with a cold one; else every place that can be gone back to with the same runs from nothing
+	seen  map[*cache.Snapshot]bool
 	warm  *Engine
 	cold  *Engine
 	talks []chat.Conversation
 	steps int
 	words func(n int) string
 
-	reused, prompts int
+	reused, prompts, fromDisk, restarts, replayed int
 }
 
 // secret is said in one conversation and must be told in no other.
@@ -84,7 +91,7 @@ func text(r Result) string {
 
 // step plays one to three conversations at once.
 func (l *timelines) step() {
-	switch l.rnd.IntN(40) {
+	switch l.rnd.IntN(20) {
 	case 0:
 		l.warm.DropSnapshots()
 	case 1:
@@ -95,7 +102,14 @@ func (l *timelines) step() {
 		if err := l.warm.Close(); err != nil {
 			l.Fatal(err)
 		}
-		l.warm = l.open()
+		l.restarts++
+		if at := l.disk; l.rnd.IntN(4) > 0 {
+			l.warm = l.open(at)
+		} else {
+			l.warm = l.open(Disk{}) // somebody switched it off
+		}
+	case 3:
+		l.warm.Save(context.Background())
 	}
 	type play struct {
 		c     *chat.Conversation
@@ -152,13 +166,8 @@ func (l *timelines) step() {
 		case p.err != nil:
 			l.Fatalf("step %d: %v", l.steps, p.err)
 		}
-		l.cold.DropSnapshots()
-		want := ask(l.T, l.cold, p.sent, p.g)
-		if want.Usage.CachedTokens != 0 {
-			l.Fatalf("step %d: the cold run reused %d tokens", l.steps, want.Usage.CachedTokens)
-		}
-		if text(p.got) != text(want) {
-			l.Fatalf("step %d: got %s with %d of %d tokens reused, want %s", l.steps, text(p.got), p.got.Usage.CachedTokens, p.got.Usage.PromptTokens, text(want))
+		if l.exact {
+			l.compare(p.sent, p.g, p.got)
 		}
 		told := text(p.got)
 		for _, m := range p.sent.Messages {
@@ -168,23 +177,98 @@ func (l *timelines) step() {
 			l.Fatalf("step %d: an answer tells a secret that it was not told: %s", l.steps, text(p.got))
 		}
 		l.reused, l.prompts = l.reused+p.got.Usage.CachedTokens, l.prompts+p.got.Usage.PromptTokens
+		l.fromDisk += p.got.Usage.DiskTokens
 		p.c.Messages = append(slices.Clone(p.sent.Messages), p.got.Answer.Message())
+	}
+	if !l.exact {
+		l.replay()
 	}
 }
 
+// compare holds an answer to one that is computed from nothing.
+func (l *timelines) compare(c chat.Conversation, g Generation, got Result) {
+	l.cold.kept.do(func() { l.cold.kept.store.Clear() })
+	want := ask(l.T, l.cold, c, g)
+	if want.Usage.CachedTokens != 0 {
+		l.Fatalf("step %d: the cold run reused %d tokens", l.steps, want.Usage.CachedTokens)
+	}
+	if text(got) != text(want) {
+		l.Fatalf("step %d: got %s with %d of %d tokens reused, %d from the disk, want %s", l.steps, text(got), got.Usage.CachedTokens, got.Usage.PromptTokens, got.Usage.DiskTokens, text(want))
+	}
+}
+
+// replay takes the runs of every new snapshot anew, on another engine's device, and compares the states, bit for bit.
+func (l *timelines) replay() {
+	type place struct {
+		tokens []int32
+		at     *cache.Snapshot
+	}
+	var fresh []place
+	seen := map[*cache.Snapshot]bool{}
+	l.warm.kept.do(func() {
+		l.warm.kept.store.Each(func(tokens []int32, c *cache.Snapshot) bool {
+			if seen[c] = true; !l.seen[c] {
+				fresh = append(fresh, place{tokens, c})
+			}
+			return true
+		})
+	})
+	l.seen = seen
+	for _, p := range fresh {
+		q, err := l.cold.model.NewSequence()
+		if err != nil {
+			l.Fatal(err)
+		}
+		for _, n := range p.at.Runs() {
+			if n < 0 {
+				_, err = q.Token(p.tokens[q.Pos()])
+			} else {
+				_, err = q.Chunk(p.tokens[q.Pos():q.Pos()+int(n)], qwen36.LastLogits)
+			}
+			if err != nil {
+				l.Fatal(err)
+			}
+		}
+		if d := p.at.Differs(q.State); d != "" {
+			l.Fatalf("step %d: a place after %d tokens, runs %v, differs from the same from nothing in %s", l.steps, len(p.tokens), p.at.Runs(), d)
+		}
+		l.replayed++
+	}
+}
+
+func (l *timelines) opened(o Options) *Engine {
+	e, err := Open(context.Background(), o)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return e
+}
+
 func (l *timelines) play(steps int) {
-	l.warm, l.cold = l.open(), l.open()
+	l.disk = Disk{Dir: l.TempDir(), LimitBytes: 64 << 20, Build: "test", lull: 50 * time.Millisecond}
+	l.warm, l.cold = l.open(l.disk), l.open(Disk{})
 	for range 6 {
 		l.talks = append(l.talks, l.begin())
 	}
 	l.talks[0].Messages = append(l.talks[0].Messages, l.say("assistant", "Tell me."), l.say("user", "The secret word is "+secret+". What is it?"))
-	for l.steps < steps {
+	defer func() { // a restarted engine must not be kept by a cleanup of the test
+		l.warm.Close()
+		l.cold.Close()
+	}()
+	for told := 0; l.steps < steps; {
 		l.step()
+		if l.steps >= told+1000 {
+			told = l.steps
+			l.Logf("%d answers so far", told)
+		}
 	}
 	if l.reused == 0 {
 		l.Error("nothing was reused")
 	}
-	l.Logf("%d answers; %d of %d prompt tokens reused", l.steps, l.reused, l.prompts)
+	if l.restarts > 3 && l.fromDisk == 0 {
+		l.Error("nothing was read from the disk")
+	}
+	l.Logf("%d answers; %d of %d prompt tokens reused, %d from the disk; %d restarts, %d places computed anew", l.steps, l.reused, l.prompts, l.fromDisk, l.restarts, l.replayed)
 }
 
 // steps is how many answers the timelines of a test have: POND_TIMELINES, else what an ordinary test run can afford.
@@ -201,9 +285,17 @@ func steps(t *testing.T, short int) int {
 
 // Cases 24 and 25: whatever was kept, an answer is what it would be without, to the bit. make timelines plays 10,000 steps.
 func TestTimelinesOfTiny(t *testing.T) {
-	l := &timelines{T: t, rnd: rand.New(rand.NewPCG(9, 1))}
-	l.open = func() *Engine {
-		return openTiny(t, Options{Executor: HostExact, ChunkTokens: 32, ContextTokens: 1500, Parallel: 2})
+	l := &timelines{T: t, rnd: rand.New(rand.NewPCG(9, 1)), exact: true}
+	gen, err := tinymodel.Generate(tinymodel.Tiny)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fsys, err := gen.FS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.open = func(at Disk) *Engine {
+		return l.opened(Options{Model: FromFS(fsys), ID: "tiny", Executor: HostExact, ChunkTokens: 32, ContextTokens: 1500, Parallel: 2, Disk: at})
 	}
 	l.words = func(n int) string {
 		var b strings.Builder
@@ -212,5 +304,23 @@ func TestTimelinesOfTiny(t *testing.T) {
 		}
 		return b.String()
 	}
-	l.play(steps(t, 80))
+	l.play(steps(t, 60))
+}
+
+// The same with the demo model in 16 bits, where the last bits depend on how a prompt was cut: every place that can be gone back to, in memory or
+// from the disk, holds what the same runs give from nothing.
+func TestTimelinesOfTheDemo(t *testing.T) {
+	l := &timelines{T: t, rnd: rand.New(rand.NewPCG(9, 2))}
+	l.open = func(at Disk) *Engine {
+		return l.opened(Options{Model: FromFS(assets.Demo()), ID: "pond-demo", Executor: Host, ChunkTokens: 64, ContextTokens: 1500, Parallel: 3, Disk: at})
+	}
+	words := []string{"pond", "water", "frog", "lily", "the", "a", "and", "clear", "deep", "what is", "tell me of"}
+	l.words = func(n int) string {
+		var b strings.Builder
+		for range n {
+			b.WriteString(words[l.rnd.IntN(len(words))] + " ")
+		}
+		return b.String()
+	}
+	l.play(steps(t, 40))
 }

@@ -200,7 +200,8 @@ func (d *Disk) load(at *piece, have *Rows, missing []*piece) (c *Snapshot, bad *
 		if err != nil {
 			return nil, p, err
 		}
-		have = &Rows{Prev: have, From: p.from, To: p.to, data: d.bySpec(rowsFile, data[1:])}
+		_, runs := tokensOf(data[0])
+		have = &Rows{Prev: have, From: p.from, To: p.to, runs: runs, data: d.bySpec(rowsFile, data[1:])}
 		d.mu.Lock()
 		if d.pieces[p.id] == p {
 			d.lie(have, p)
@@ -351,7 +352,11 @@ func (d *Disk) Write(ctx context.Context, tokens []int32, c *Snapshot) (err erro
 
 // writeRows writes the piece behind at, and moves the pin there.
 func (d *Disk) writeRows(ctx context.Context, at *piece, tokens []int32, r *Rows) (*piece, error) {
-	data := append([][]byte{tokenBytes(tokens)}, d.sections(rowsFile, r.data)...)
+	first, err := tokenBytes(tokens, r.runs)
+	if err != nil {
+		return at, err
+	}
+	data := append([][]byte{first}, d.sections(rowsFile, r.data)...)
 	h := describe(rowsFile, d.key, r.From, r.To, data)
 	if at != nil {
 		h.prev = at.id

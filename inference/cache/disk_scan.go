@@ -98,7 +98,7 @@ func (d *Disk) examine(path string, k fileKind) (f found, err error) {
 	if f.identify(b) != f.id {
 		return f, wrong("got tokens or checksums of another piece")
 	}
-	f.tokens = tokensOf(b)
+	f.tokens, _ = tokensOf(b)
 	return f, nil
 }
 

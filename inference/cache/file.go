@@ -31,6 +31,8 @@ import (
 //	108+16n         the sections, one behind the other. Rows: the tokens, 4 bytes each, then the rows of each buffer that has such, in the
 //	                order of the Specs. States: the other buffers, in that order
 //
+// Bit 31 of a token says that a run ended behind it, bit 30 that the run was a step: how the piece was computed, see State.Took.
+//
 // An id is the first half of the SHA-256 of the key, the id before, the tokens, and the checksums of the rows: it names the piece by what it
 // holds and by what it builds on, so a chain cannot be put together of pieces from different runs, whose numbers may differ in their last bits.
 const (
@@ -240,20 +242,50 @@ func describe(k fileKind, key Key, from, to int, data [][]byte) header {
 	return h
 }
 
-func tokenBytes(tokens []int32) []byte {
-	b := make([]byte, 0, 4*len(tokens))
-	for _, t := range tokens {
-		b = binary.LittleEndian.AppendUint32(b, uint32(t))
+// The marks of a token.
+const (
+	runEnds = 1 << 31
+	runStep = 1 << 30
+)
+
+// tokenBytes are tokens with their marks.
+func tokenBytes(tokens, runs []int32) ([]byte, error) {
+	marks := make([]uint32, len(tokens))
+	at := int32(0)
+	for _, n := range runs {
+		mark := uint32(runEnds)
+		if n < 0 {
+			n, mark = 1, runEnds|runStep
+		}
+		if at += n; int(at) > len(tokens) {
+			return nil, fmt.Errorf("cache: got runs over %d of %d positions", at, len(tokens))
+		}
+		marks[at-1] = mark
 	}
-	return b
+	b := make([]byte, 0, 4*len(tokens))
+	for i, t := range tokens {
+		b = binary.LittleEndian.AppendUint32(b, uint32(t)|marks[i])
+	}
+	return b, nil
 }
 
-func tokensOf(b []byte) []int32 {
-	tokens := make([]int32, len(b)/4)
+// tokensOf is tokenBytes the other way round.
+func tokensOf(b []byte) (tokens, runs []int32) {
+	tokens = make([]int32, len(b)/4)
+	n := int32(0)
 	for i := range tokens {
-		tokens[i] = int32(binary.LittleEndian.Uint32(b[4*i:]))
+		t := binary.LittleEndian.Uint32(b[4*i:])
+		tokens[i] = int32(t &^ (runEnds | runStep))
+		n++
+		switch {
+		case t&runEnds == 0:
+		case t&runStep != 0 && n == 1:
+			runs, n = append(runs, -1), 0
+		default:
+			runs, n = append(runs, n), 0
+		}
 	}
-	return tokens
+	return tokens, runs
 }
 
 // How much is written between two looks at whether to go on, and between two waits for the disk: what bounds the time after a cancel.

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"encoding/hex"
 	"os"
+	"slices"
 	"testing"
 )
 
 // A change of the format has to change its version: the bytes of a small file are these.
 func TestFileIsTheTable(t *testing.T) {
-	data := [][]byte{tokenBytes([]int32{7, 8}), {1, 2, 3, 4, 5, 6, 7, 8}}
+	data := [][]byte{twoTokens(t), {1, 2, 3, 4, 5, 6, 7, 8}}
 	h := describe(rowsFile, KeyOf([]string{"a"}, fakeSpecs()), 0, 2, data)
 	h.id = h.identify(data[0])
 	got := hex.EncodeToString(h.encode())
@@ -26,6 +27,31 @@ func TestFileIsTheTable(t *testing.T) {
 	}
 }
 
+func twoTokens(t testing.TB) []byte {
+	b, err := tokenBytes([]int32{7, 8}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// How a piece was computed is kept with its tokens.
+func TestRunsAreKeptWithTheTokens(t *testing.T) {
+	for _, runs := range [][]int32{nil, {3}, {-1, -1, 1}, {2, -1}, {1, -1, -1}} {
+		b, err := tokenBytes([]int32{7, 1<<30 - 1, 0}, runs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens, got := tokensOf(b)
+		if !slices.Equal(tokens, []int32{7, 1<<30 - 1, 0}) || !slices.Equal(got, runs) {
+			t.Errorf("got %v, %v, want the tokens and %v", tokens, got, runs)
+		}
+	}
+	if _, err := tokenBytes([]int32{7}, []int32{1, -1}); err == nil {
+		t.Error("runs over more than there is: got no error")
+	}
+}
+
 // FuzzFile: whatever the bytes of a file, reading it ends, takes no more memory than the layout has, and gives what was written or an error.
 func FuzzFile(f *testing.F) {
 	key := KeyOf(nil, fakeSpecs())
@@ -36,7 +62,7 @@ func FuzzFile(f *testing.F) {
 		}
 		return append(h.encode(), bytes.Join(data, nil)...)
 	}
-	rows := file(rowsFile, tokenBytes([]int32{7, 8}), []byte{1, 2, 3, 4, 5, 6, 7, 8})
+	rows := file(rowsFile, twoTokens(f), []byte{1, 2, 3, 4, 5, 6, 7, 8})
 	states := file(statesFile, []byte{1, 2, 3, 4})
 	f.Add(rows)
 	f.Add(states)

@@ -1,7 +1,9 @@
 package cache
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"weak"
 )
 
@@ -17,11 +19,39 @@ type Rows struct {
 	Prev     *Rows
 	From, To int
 	data     [][]byte // by spec; nil for states
+	runs     []int32  // how the positions were taken in, see State.Took
 	uses     int      // by a Store: snapshots, later rows, sequences at work
 }
 
 // Pos is the position at which the snapshot was taken.
 func (c *Snapshot) Pos() int { return c.pos }
+
+// Runs is how the positions were taken in, from the first on: see State.Took.
+func (c *Snapshot) Runs() (runs []int32) {
+	for r := c.rows; r != nil; r = r.Prev {
+		runs = append(slices.Clone(r.runs), runs...)
+	}
+	return runs
+}
+
+// Differs names the first buffer that differs, in any bit, from a state at the same position; empty: none does.
+func (c *Snapshot) Differs(s *State) string {
+	if s.pos != c.pos {
+		return fmt.Sprintf("position: got %d, want %d", s.pos, c.pos)
+	}
+	for i, sp := range s.specs {
+		b := s.buffers[sp.Name].Bytes()
+		if sp.RowBytes == 0 && !bytes.Equal(b[:sp.LenBytes], c.states[i]) {
+			return sp.Name
+		}
+		for r := c.rows; r != nil && sp.RowBytes > 0; r = r.Prev {
+			if !bytes.Equal(b[sp.RowBytes*int64(r.From):sp.RowBytes*int64(r.To)], r.data[i]) {
+				return fmt.Sprintf("%s, positions %d to %d", sp.Name, r.From, r.To)
+			}
+		}
+	}
+	return ""
+}
 
 // StateBytes is the memory of what is not rows.
 func (c *Snapshot) StateBytes() int64 { return lenBytes(c.states) }
@@ -69,6 +99,7 @@ func (s *State) Snapshot() *Snapshot {
 		}
 	}
 	if s.pos > from {
+		r.runs, s.runs = s.runs, nil
 		s.base = r
 		s.lies = append(s.lies[:s.known(from)], lie{weak.Make(r), r.To})
 	}
@@ -110,7 +141,7 @@ func (s *State) Restore(c *Snapshot) error {
 			copy(s.buffers[sp.Name].Bytes(), c.states[k])
 		}
 	}
-	s.pos, s.base = c.pos, c.rows
+	s.pos, s.base, s.runs = c.pos, c.rows, nil
 	return nil
 }
 

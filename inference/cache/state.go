@@ -34,9 +34,10 @@ type State struct {
 	specs   []Spec
 	buffers map[string]metal.Buffer
 	pos     int
-	rows    int   // positions that there is memory for
-	base    *Rows // the rows of the last snapshot taken or restored; nil: none
-	lies    []lie // the chain of the rows in the buffers, from position 0 on, also after base was let go
+	rows    int     // positions that there is memory for
+	base    *Rows   // the rows of the last snapshot taken or restored; nil: none
+	runs    []int32 // behind base: see Took
+	lies    []lie   // the chain of the rows in the buffers, from position 0 on, also after base was let go
 }
 
 // lie says that rows lie in the buffers, up to a position. It does not keep their copy alive.
@@ -113,6 +114,10 @@ func (s *State) Rows() int { return s.rows }
 // Advance moves the position after a run that took in n tokens.
 func (s *State) Advance(n int) { s.pos += n }
 
+// Took notes how positions were taken in: n at once, or -1 for one by a step. Where the last bits of a state depend on that, a run that is to
+// be compared with it has to take the same steps: Snapshot.Runs tells them.
+func (s *State) Took(run int32) { s.runs = append(s.runs, run) }
+
 // LenBytes is the memory that the buffers take with a number of rows.
 func (s *State) LenBytes(rows int) (n int64) {
 	for _, sp := range s.specs {
@@ -166,7 +171,7 @@ func (s *State) filled() int {
 }
 
 // Reset forgets everything. The memory keeps its contents: at position 0 no kernel reads what an earlier sequence left.
-func (s *State) Reset() { s.pos, s.base, s.lies = 0, nil, nil }
+func (s *State) Reset() { s.pos, s.base, s.runs, s.lies = 0, nil, nil, nil }
 
 // Base is the rows that the next snapshot builds on; nil: none. They are to be counted while the state is worked on.
 func (s *State) Base() *Rows { return s.base }

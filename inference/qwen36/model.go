@@ -261,6 +261,7 @@ func (m *Model) Step(qs []*Sequence, ids []int32) ([][]float32, error) {
 		} else {
 			q.Advance(1)
 		}
+		q.Took(-1)
 		logits[i] = b.logits.F32()[i*m.Shape.Vocab : (i+1)*m.Shape.Vocab]
 	}
 	return logits, nil
@@ -356,6 +357,7 @@ func (q *Sequence) run(b bound, ids []int32) error {
 	} else {
 		q.Advance(len(ids))
 	}
+	q.Took(int32(len(ids)))
 	return nil
 }
 
