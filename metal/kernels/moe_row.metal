@@ -81,14 +81,15 @@ kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat
     const uint k = WIDTH, E = p.E, T = p.T, I = EXPERT_ROWS, SI = p.SI;
     const uint set = set_rows() / 2, per_expert = ceil_div(I, set), routed = T * per_expert; // gate rows of a set
     const Place at = place_of(k, tg, threads, tid);
-    const bool holds_columns = at.lane * 32 < k;
     Columns c;
     float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f}, sq = 0.0f;
-    if (holds_columns) {
+    if (at.lane * 32 < k) {
         load_columns(c, x + at.lane * 32);
         sq = scale_columns(c, norm + at.lane * 32);
-        sum_columns(c);
+    } else {
+        clear_columns(c);
     }
+    sum_columns(c);
     if (sg == 0) {
         const uint sets = threads / at.lanes, first = tg * sets;
         const uint ranks = tg == 0 ? T : first >= routed ? 0 : min((first + sets - 1) / per_expert + 1, T);
@@ -111,21 +112,9 @@ kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat
     const uint row0 = (shared ? at.set - routed : at.set % per_expert) * set, e = chosen[shared ? 0 : rank];
     const Matrix gate = shared ? MATRIX_OF(2, SI) : stacked(MATRIX_OF(0, 0), e, I, k);
     const Matrix up = shared ? MATRIX_OF(3, SI) : stacked(MATRIX_OF(1, 0), e, I, k);
-    for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
-        float acc[8];
-        if (holds_columns && row0 + 4 * g + 4 <= gate.rows) {
-            four_rows<4, true>(acc, gate, k, row0 + 4 * g, at.lane, c);
-            four_rows<4, true>(acc + 4, up, k, row0 + 4 * g, at.lane, c);
-        } else if (holds_columns) {
-            four_rows<4, false>(acc, gate, k, row0 + 4 * g, at.lane, c);
-            four_rows<4, false>(acc + 4, up, k, row0 + 4 * g, at.lane, c);
-        } else {
-            for (uint i = 0; i < 8; ++i) {
-                acc[i] = 0.0f;
-            }
-        }
-        keep_sum(part, sums, g, set_sum(acc, lane, at.lanes), at, lane, sg);
-    }
+    FourRows<4> next;
+    fetch_rows<4>(next, gate, k, row0, block_of(at.lane, k));
+    multiply_set<4>(part, sums, next, RowPlan{gate, up, row0, row0, 4}, k, at, c, lane, sg);
     sq = lane_sum(sq, at.lanes);
     if (at.lanes > SIMD) {
         if (lane == 0) {
@@ -156,23 +145,35 @@ kernel void moe_down_add(device const float* act [[buffer(0)]], device const uin
     const bool holds_columns = tid < routed + SI / 32;
     const bool shared = tid >= routed;
     const uint rank = shared ? T : tid / per_expert;
-    Columns c;
     Matrix m = MATRIX_OF(1, D);
+    if (!shared) {
+        m = stacked(MATRIX_OF(0, 0), ids[rank], D, I);
+    }
+    const uint k = shared ? SI : I;
+    const Place own = {SIMD, tg, shared ? tid - routed : tid % per_expert}; // lane: the block of columns inside the expert
+    const uint b = block_of(own.lane, k);
+    FourRows<4> next, other;
+    fetch_rows<4>(next, m, k, row0, b);
+    Columns c;
     if (holds_columns) {
         const float weight = weights[rank];
         load_columns(c, act + tid * 32);
         for (uint j = 0; j < 32; ++j) {
             c.x[j] *= weight;
         }
-        sum_columns(c);
-        if (!shared) {
-            m = stacked(MATRIX_OF(0, 0), ids[rank], D, I);
-        }
+    } else {
+        clear_columns(c);
     }
-    const uint k = shared ? SI : I;
-    const Place own = {SIMD, tg, shared ? tid - routed : tid % per_expert}; // lane: the block of columns inside the expert
+    sum_columns(c);
     for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
-        const float s = eight_rows<4>(m, k, row0 + 8 * g, own, holds_columns, c, lane);
+        float acc[8];
+        fetch_rows<4>(other, m, k, row0 + 8 * g + 4, b);
+        multiply_rows<4>(acc, next, c);
+        if (g + 1 < uint(ROW_GROUPS)) {
+            fetch_rows<4>(next, m, k, row0 + 8 * g + 8, b);
+        }
+        multiply_rows<4>(acc + 4, other, c);
+        const float s = set_sum(acc, lane, SIMD);
         if (lane < 8) {
             part[g * PART_GROUP + sg * 8 + lane] = s;
         }

@@ -39,6 +39,12 @@ static inline void load_columns(thread Columns& c, device const float* x) {
     }
 }
 
+static inline void clear_columns(thread Columns& c) {
+    for (uint j = 0; j < 32; ++j) {
+        c.x[j] = 0.0f;
+    }
+}
+
 // x ⊙ norm; returns the sum of squares before it.
 static inline float scale_columns(thread Columns& c, device const bfloat* norm) {
     device const bfloat4* w = (device const bfloat4*)norm;
@@ -67,34 +73,66 @@ static inline float dot_word8(float s, uint w, thread const float* x) {
     return s + float(a.x) * x[0] + float(b.x) * x[1] + float(a.y) * x[2] + float(b.y) * x[3];
 }
 
-// q·x / CODE_SCALE over 32 columns, whose codes are one uint4 or two, in two sums.
+// A lane's part of four rows of W: what is on its way from memory while other rows are multiplied.
 template <uint BITS>
-static inline float dot_block(device const uint4* codes, thread const float* x) {
-    const uint4 a = codes[0];
-    if (BITS == 4) {
-        float even = 0.0f, odd = 0.0f;
-        for (uint i = 0; i < 4; ++i) {
-            dot_word4(even, odd, a[i], x + 8 * i);
-        }
-        return even + odd * 0.0625f;
-    }
-    const uint4 b = codes[1];
-    return dot_word8(dot_word8(dot_word8(dot_word8(0.0f, a.x, x), a.y, x + 4), a.z, x + 8), a.w, x + 12) +
-           dot_word8(dot_word8(dot_word8(dot_word8(0.0f, b.x, x + 16), b.y, x + 20), b.z, x + 24), b.w, x + 28);
-}
+struct FourRows {
+    uint4 codes[BITS];
+    bfloat scale[4], bias[4];
+};
 
-// The lane's part of four rows from row0 on, of block b of K columns, divided by CODE_SCALE. WHOLE: all four exist, and lie at distances that the compiler
-// knows; else rows beyond the last repeat it. Places are counted in units of what is loaded, so that 32 bits hold them: 2^32 blocks are
-// 64 GiB of codes.
-template <uint BITS, bool WHOLE>
-static inline void four_rows(thread float* acc, Matrix m, uint k, uint row0, uint b, thread const Columns& c) {
-    const uint units = k * BITS / 128, groups = k / GROUP, last = m.rows - 1, first = WHOLE ? row0 : min(row0, last);
-    device const uint4* codes = (device const uint4*)m.codes + (first * units + b * (BITS / 4));
+// Rows row0 to row0+4, block b of K columns. Rows beyond the last repeat it; where all exist they lie at distances that the compiler knows.
+// Places are counted in units of what is loaded, so that 32 bits hold them: 2^32 blocks are 64 GiB of codes.
+template <uint BITS>
+static inline void fetch_rows(thread FourRows<BITS>& f, Matrix m, uint k, uint row0, uint b) {
+    constexpr uint each = BITS / 4; // of a block's codes
+    const uint units = k * BITS / 128, groups = k / GROUP, last = m.rows - 1, first = min(row0, last);
+    device const uint4* codes = (device const uint4*)m.codes + (first * units + b * each);
     device const bfloat* scales = m.scales + (first * groups + b / 2);
     device const bfloat* biases = m.biases + (first * groups + b / 2);
+    if (row0 + 4 <= m.rows) {
+        for (uint r = 0; r < 4; ++r) {
+            for (uint i = 0; i < each; ++i) {
+                f.codes[r * each + i] = codes[r * units + i];
+            }
+        }
+        for (uint r = 0; r < 4; ++r) {
+            f.scale[r] = scales[r * groups];
+            f.bias[r] = biases[r * groups];
+        }
+    } else {
+        for (uint r = 0; r < 4; ++r) {
+            const uint row = min(row0 + r, last) - first;
+            for (uint i = 0; i < each; ++i) {
+                f.codes[r * each + i] = codes[row * units + i];
+            }
+            f.scale[r] = scales[row * groups];
+            f.bias[r] = biases[row * groups];
+        }
+    }
+}
+
+// The lane's part of their products, divided by CODE_SCALE; codes in two sums.
+template <uint BITS>
+static inline void multiply_rows(thread float* acc, thread const FourRows<BITS>& f, thread const Columns& c) {
     for (uint r = 0; r < 4; ++r) {
-        const uint row = WHOLE ? r : min(row0 + r, last) - first;
-        acc[r] = float(scales[row * groups]) * dot_block<BITS>(codes + row * units, c.x) + float(biases[row * groups]) * c.sum;
+        float d;
+        if (BITS == 4) {
+            const uint4 a = f.codes[r];
+            float even = 0.0f, odd = 0.0f;
+            for (uint i = 0; i < 4; ++i) {
+                dot_word4(even, odd, a[i], c.x + 8 * i);
+            }
+            d = even + odd * 0.0625f;
+        } else {
+            const uint4 a = f.codes[r * 2 % BITS], b = f.codes[(r * 2 + 1) % BITS];
+            float low = 0.0f, high = 0.0f;
+            for (uint i = 0; i < 4; ++i) {
+                low = dot_word8(low, a[i], c.x + 4 * i);
+                high = dot_word8(high, b[i], c.x + 16 + 4 * i);
+            }
+            d = low + high;
+        }
+        acc[r] = float(f.scale[r]) * d + float(f.bias[r]) * c.sum;
     }
 }
 
@@ -130,24 +168,6 @@ static inline float wide_total(threadgroup const float* part, uint stride, uint 
     return s;
 }
 
-// Rows row0 to row0+8 of W x, as set_sum leaves them. A set beyond the last row multiplies nothing.
-template <uint BITS>
-static inline float eight_rows(Matrix m, uint k, uint row0, Place at, bool holds_columns, thread const Columns& c, uint lane) {
-    float acc[8];
-    if (holds_columns && row0 + 8 <= m.rows) {
-        four_rows<BITS, true>(acc, m, k, row0, at.lane, c);
-        four_rows<BITS, true>(acc + 4, m, k, row0 + 4, at.lane, c);
-    } else if (holds_columns && row0 < m.rows) {
-        four_rows<BITS, false>(acc, m, k, row0, at.lane, c);
-        four_rows<BITS, false>(acc + 4, m, k, row0 + 4, at.lane, c);
-    } else {
-        for (uint i = 0; i < 8; ++i) {
-            acc[i] = 0.0f;
-        }
-    }
-    return set_sum(acc, lane, at.lanes);
-}
-
 // The sums of row group g, s as set_sum leaves them: a wide set's go where its first simdgroup finds them, behind the caller's barrier, a narrow
 // one's stay with their lanes. (g is not known to the compiler: as an index it would put the four into memory.)
 static inline void keep_sum(threadgroup float* part, thread float* sums, uint g, float s, Place at, uint lane, uint sg) {
@@ -169,6 +189,35 @@ static inline bool finishes(Place at) { return at.lane < (at.lanes > SIMD ? 8 * 
 static inline uint finish_group(uint turn, Place at) { return at.lanes > SIMD ? min(at.lane / 8, uint(ROW_GROUPS) - 1) : turn; }
 static inline float finish_sum(threadgroup const float* part, thread const float* sums, uint turn, Place at, uint lane, uint sg) {
     return at.lanes > SIMD ? wide_total(part + finish_group(turn, at) * PART_GROUP, 8, lane & 7, sg, at.lanes) : sums[turn];
+}
+
+// Which rows a set multiplies: of row group g, rows first0 + g*step of one matrix and rows first1 + g*step of another, four each.
+struct RowPlan {
+    Matrix m0, m1;
+    uint first0, first1, step;
+};
+
+static inline RowPlan plan_rows(Matrix m, uint row0) { return RowPlan{m, m, row0, row0 + 4, 8}; }
+
+// The block of columns that a lane reads; one that holds none reads the last, and its columns are zeros.
+static inline uint block_of(uint lane, uint k) { return min(lane, k / 32 - 1); }
+
+// The sums of all row groups of a set. next holds the first four rows already; from then on four rows are on their way while four are multiplied.
+template <uint BITS>
+static inline void multiply_set(threadgroup float* part, thread float* sums, thread FourRows<BITS>& next, RowPlan plan, uint k, Place at, thread const Columns& c,
+                                uint lane, uint sg) {
+    const uint b = block_of(at.lane, k);
+    FourRows<BITS> other;
+    for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
+        float acc[8];
+        fetch_rows<BITS>(other, plan.m1, k, plan.first1 + g * plan.step, b);
+        multiply_rows<BITS>(acc, next, c);
+        if (g + 1 < uint(ROW_GROUPS)) {
+            fetch_rows<BITS>(next, plan.m0, k, plan.first0 + (g + 1) * plan.step, b);
+        }
+        multiply_rows<BITS>(acc + 4, other, c);
+        keep_sum(part, sums, g, set_sum(acc, lane, at.lanes), at, lane, sg);
+    }
 }
 
 // The matrix, first row and first output of a set among those of all matrices of a product.
@@ -193,17 +242,19 @@ template <uint BITS>
 static inline void gemv_norm(device const float* x, device const bfloat* norm, device float* y, Matrix m, SetRows rows, Place at,
                              constant LinearParams& p, threadgroup float* part, threadgroup float* squares, uint lane, uint sg) {
     const uint k = WIDTH;
-    const bool holds_columns = at.lane * 32 < k;
+    const RowPlan plan = plan_rows(m, rows.row0);
     float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f}, sq = 0.0f;
+    FourRows<BITS> next;
+    fetch_rows<BITS>(next, plan.m0, k, plan.first0, block_of(at.lane, k));
     Columns c;
-    if (holds_columns) {
+    if (at.lane * 32 < k) {
         load_columns(c, x + at.lane * 32);
         sq = scale_columns(c, norm + at.lane * 32);
-        sum_columns(c);
+    } else {
+        clear_columns(c);
     }
-    for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
-        keep_sum(part, sums, g, eight_rows<BITS>(m, k, rows.row0 + 8 * g, at, holds_columns, c, lane), at, lane, sg);
-    }
+    sum_columns(c);
+    multiply_set<BITS>(part, sums, next, plan, k, at, c, lane, sg);
     sq = lane_sum(sq, at.lanes);
     if (at.lanes > SIMD) {
         if (lane == 0) {
@@ -245,17 +296,13 @@ kernel void q8_gemv_norm(device const float* x [[buffer(0)]], device const bfloa
     gemv_norm<8>(x, norm, y, PICK_MATRIX(rows.segment), rows, at, p, part, squares, lane, sg);
 }
 
-// The residual in the epilogue: x[row] += W c for the rows of a set, c in the lanes. Every thread of the threadgroup calls it.
-static inline void add_rows(device float* x, Matrix m, Place at, thread Columns& c, threadgroup float* part, uint lane, uint sg) {
-    const uint k = WIDTH, row0 = at.set * set_rows();
-    const bool holds_columns = at.lane * 32 < k;
+// The residual in the epilogue: x[row] += W c for the rows of a set, c in the lanes, the first four rows in next. Every thread of the threadgroup
+// calls it.
+static inline void add_rows(device float* x, Matrix m, Place at, thread FourRows<4>& next, thread Columns& c, threadgroup float* part, uint lane, uint sg) {
+    const uint row0 = at.set * set_rows();
     float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    if (holds_columns) {
-        sum_columns(c);
-    }
-    for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
-        keep_sum(part, sums, g, eight_rows<4>(m, k, row0 + 8 * g, at, holds_columns, c, lane), at, lane, sg);
-    }
+    sum_columns(c);
+    multiply_set<4>(part, sums, next, plan_rows(m, row0), WIDTH, at, c, lane, sg);
     if (at.lanes > SIMD) {
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
@@ -274,11 +321,16 @@ kernel void q4_gemv_add(device const float* v [[buffer(0)]], device float* x [[b
     threadgroup float part[PARTS];
     const uint k = WIDTH;
     const Place at = place_of(k, tg, threads, tid);
+    const Matrix m = MATRIX_OF(0, p.Rows[0]);
+    FourRows<4> next;
+    fetch_rows<4>(next, m, k, at.set * set_rows(), block_of(at.lane, k));
     Columns c;
     if (at.lane * 32 < k) {
         load_columns(c, v + at.lane * 32);
+    } else {
+        clear_columns(c);
     }
-    add_rows(x, MATRIX_OF(0, p.Rows[0]), at, c, part, lane, sg);
+    add_rows(x, m, at, next, c, part, lane, sg);
 }
 
 // q4_gemv_gdn_out: x [N] += W (RMSNorm(y; norm) ⊙ silu(z)), the norm over each value head of DV, y [HV, DV], z inside "in".
@@ -291,31 +343,36 @@ kernel void q4_gemv_gdn_out(device const float* y [[buffer(0)]], device const fl
     const uint z0 = 2 * p.GDN.HK * p.GDN.DK + k; // behind q, k, v
     const Place at = place_of(k, tg, threads, tid);
     const uint col = at.lane * 32;
+    const Matrix m = MATRIX_OF(0, p.N);
+    FourRows<4> next;
+    fetch_rows<4>(next, m, k, at.set * set_rows(), block_of(at.lane, k));
     Columns c;
     float sq = 0.0f;
     if (col < k) {
         load_columns(c, y + col);
-        for (uint j = 0; j < 32; ++j) {
-            sq += c.x[j] * c.x[j];
-        }
-    }
-    squares[tid] = sq;
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (col < k) {
-        const uint per_head = dv / 32, first = tid - at.lane % per_head;
-        float total = 0.0f;
-        for (uint i = 0; i < per_head; ++i) {
-            total += squares[first + i];
-        }
-        const float inv = precise::rsqrt(total / float(dv) + p.GDN.Eps);
         device const float4* z = (device const float4*)(in + z0 + col);
         device const bfloat4* w = (device const bfloat4*)(norm + col % dv);
         for (uint i = 0; i < 8; ++i) {
             const float4 zi = z[i], wi = float4(w[i]);
             for (uint j = 0; j < 4; ++j) {
-                c.x[4 * i + j] = c.x[4 * i + j] * inv * wi[j] * silu(zi[j]);
+                const float v = c.x[4 * i + j];
+                sq += v * v;
+                c.x[4 * i + j] = v * wi[j] * silu(zi[j]);
             }
         }
+    } else {
+        clear_columns(c);
     }
-    add_rows(x, MATRIX_OF(0, p.N), at, c, part, lane, sg);
+    squares[tid] = sq;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const uint per_head = dv / 32, first = tid - at.lane % per_head;
+    float total = 0.0f;
+    for (uint i = 0; i < per_head; ++i) {
+        total += squares[first + i];
+    }
+    const float inv = precise::rsqrt(total / float(dv) + p.GDN.Eps);
+    for (uint j = 0; j < 32; ++j) {
+        c.x[j] *= inv;
+    }
+    add_rows(x, m, at, next, c, part, lane, sg);
 }
