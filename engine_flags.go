@@ -59,7 +59,7 @@ func switches(names string) (*ablate.Set, error) {
 	return set, nil
 }
 
-// switchedOff says what of a set an open engine does without, and what it never had; "" where nothing was asked for.
+// switchedOff says what of a set an open engine does without, and what it does not have or did not meet yet; "" where nothing was asked for.
 func switchedOff(set *ablate.Set) string {
 	var acted, idle []string
 	for _, w := range set.Asked() {
@@ -74,7 +74,7 @@ func switchedOff(set *ablate.Set) string {
 		words = append(words, "switched off: "+strings.Join(acted, ", "))
 	}
 	if len(idle) > 0 {
-		words = append(words, "this executor or model does not have: "+strings.Join(idle, ", "))
+		words = append(words, "so far nothing to switch off: "+strings.Join(idle, ", "))
 	}
 	return strings.Join(words, "; ")
 }

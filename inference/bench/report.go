@@ -159,7 +159,7 @@ func describe(r Row) string {
 	case r.Engine == PondEngine:
 		words = append(words, "nothing switched off")
 	case strings.HasPrefix(r.Engine, Without("")):
-		words = append(words, "this executor or model has no such optimisation: the difference is noise")
+		words = append(words, "nothing was there to switch off: the difference is noise")
 	}
 	return strings.Join(words, "; ")
 }
