@@ -6,6 +6,7 @@ import (
 
 	"pond/metal"
 	"pond/metal/gpu"
+	"pond/metal/kernels"
 )
 
 // resources is the folder that an app has for its files, when executable is an app's; else empty. It takes what os.Executable returns.
@@ -22,7 +23,7 @@ func resources(executable string, err error) string {
 
 // Kernels says in a few words where a GPU's kernels will come from. It loads nothing.
 func Kernels() string {
-	if err := gpu.CompiledKernels(resources(os.Executable())); err != nil {
+	if err := gpu.CompiledKernels(resources(os.Executable()), kernels.Main()); err != nil {
 		return "compiled from their text when a model is opened: " + err.Error()
 	}
 	return "compiled with the app"

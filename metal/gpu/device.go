@@ -115,7 +115,7 @@ func (d *Device) open() (err error) {
 	if err := d.newQueue(); err != nil {
 		return err
 	}
-	if err := d.openLibrary(); err != nil {
+	if d.library, d.from, err = d.load(kernels.Main(), d.options.Source, "pond kernels"); err != nil {
 		return err
 	}
 	d.openTensors()

@@ -14,24 +14,26 @@ import (
 	"pond/metal/standin"
 )
 
-// appOf is a folder of resources with what stands in for the compiled library of a text, sealed.
-func appOf(t *testing.T, text string) string {
+// appOf is a folder of resources with what stands in for the compiled libraries of texts, sealed.
+func appOf(t *testing.T, texts ...kernels.Text) string {
 	t.Helper()
 	dir := t.TempDir()
-	file := filepath.Join(dir, kernels.LibraryFile)
-	if err := standin.Precompile(file, text, standin.CompileOptions{Language: 310}, ""); err != nil {
-		t.Skip(err)
+	for _, text := range texts {
+		version := text.Language>>16*100 + text.Language&0xffff*10
+		if err := standin.Precompile(filepath.Join(dir, text.LibraryFile()), text.Source(), standin.CompileOptions{Language: version}, ""); err != nil {
+			t.Skip(err)
+		}
+		seal(t, dir, text)
 	}
-	seal(t, dir)
 	return dir
 }
 
-// seal seals what lies in a folder.
-func seal(t *testing.T, dir string) {
+// seal seals what lies in a folder as the library of a text.
+func seal(t *testing.T, dir string, text kernels.Text) {
 	t.Helper()
-	library, err := os.ReadFile(filepath.Join(dir, kernels.LibraryFile))
+	library, err := os.ReadFile(filepath.Join(dir, text.LibraryFile()))
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, kernels.SealFile), kernels.Seal(library), 0o644)
+		err = os.WriteFile(filepath.Join(dir, text.SealFile()), text.Seal(library), 0o644)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +65,7 @@ func TestCompiledKernels(t *testing.T) {
 	sealed := func(change func(*testing.T, string)) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
 			change(t, dir)
-			seal(t, dir)
+			seal(t, dir, kernels.Main())
 		}
 	}
 	half := func(b []byte) []byte { return b[:len(b)/2] }
@@ -72,22 +74,22 @@ func TestCompiledKernels(t *testing.T) {
 		want   string
 	}{
 		"present":          {func(*testing.T, string) {}, "the app's compiled library"},
-		"missing":          {remove(kernels.LibraryFile), "built without Apple's Metal compiler"},
-		"without its seal": {remove(kernels.SealFile), "no such file"},
-		"of another text": {rewrite(kernels.SealFile, func(b []byte) []byte {
+		"missing":          {remove(kernels.Main().LibraryFile()), "built without Apple's Metal compiler"},
+		"without its seal": {remove(kernels.Main().SealFile()), "no such file"},
+		"of another text": {rewrite(kernels.Main().SealFile(), func(b []byte) []byte {
 			return []byte("text " + strings.Repeat("0", 64) + string(b[strings.Index(string(b), "\n"):]))
 		}), "compiled from another text than this build's"},
-		"half a seal": {rewrite(kernels.SealFile, half), "want two lines"},
-		"a bit flipped": {rewrite(kernels.LibraryFile, func(b []byte) []byte {
+		"half a seal": {rewrite(kernels.Main().SealFile(), half), "want two lines"},
+		"a bit flipped": {rewrite(kernels.Main().LibraryFile(), func(b []byte) []byte {
 			b[len(b)/2] ^= 1
 			return b
 		}), "is damaged"},
-		"truncated": {rewrite(kernels.LibraryFile, half), "is damaged"},
-		"one of Apple's, which the stand-in cannot load": {sealed(rewrite(kernels.LibraryFile, func([]byte) []byte { return []byte("MTLB\x01\x80\x02\x00") })), "Metal does not load it: "},
-		"sealed when it was cut short":                   {sealed(rewrite(kernels.LibraryFile, func(b []byte) []byte { return b[:100] })), "Metal does not load it: "},
+		"truncated": {rewrite(kernels.Main().LibraryFile(), half), "is damaged"},
+		"one of Apple's, which the stand-in cannot load": {sealed(rewrite(kernels.Main().LibraryFile(), func([]byte) []byte { return []byte("MTLB\x01\x80\x02\x00") })), "Metal does not load it: "},
+		"sealed when it was cut short":                   {sealed(rewrite(kernels.Main().LibraryFile(), func(b []byte) []byte { return b[:100] })), "Metal does not load it: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := appOf(t, kernels.Source())
+			dir := appOf(t, kernels.Main())
 			c.change(t, dir)
 			d := gputest.Open(t, gputest.Options{GPU: gpu.Options{Resources: dir}})
 			needStandin(t, d)
@@ -110,6 +112,27 @@ func activate(t *testing.T, d metal.Device) {
 		if want := float64(i) / (1 + math.Exp(-float64(i))) * float64(4+i); math.Abs(float64(got)-want) > 1e-4 {
 			t.Errorf("silu_mul: got %v of %d, want %v", got, i, want)
 		}
+	}
+}
+
+// TestCompiledTensorKernels: the text by tensor operations has a library of its own, and each of the two is judged by itself.
+func TestCompiledTensorKernels(t *testing.T) {
+	for name, c := range map[string]struct {
+		texts []kernels.Text
+		want  string
+	}{
+		"both":            {[]kernels.Text{kernels.Main(), kernels.Tensor()}, "the app's compiled library; those with tensor operations from the app's compiled library"},
+		"an older Xcode":  {[]kernels.Text{kernels.Main()}, "the app's compiled library; those with tensor operations from their text, because the app has no tensors.metallib: it was built without Apple's Metal compiler, or with an older one"},
+		"only the second": {[]kernels.Text{kernels.Tensor()}, "their text, because the app has no kernels.metallib: it was built without Apple's Metal compiler, or with an older one; those with tensor operations from the app's compiled library"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := gputest.Open(t, gputest.Options{Standin: m5(), GPU: gpu.Options{Resources: appOf(t, c.texts...)}})
+			needStandin(t, d)
+			if got := d.Kernels(); got != c.want || len(d.TensorKernels()) == 0 {
+				t.Errorf("got kernels from %q, %v by tensor operations, want %q and some", got, d.TensorKernels(), c.want)
+			}
+			activate(t, d)
+		})
 	}
 }
 

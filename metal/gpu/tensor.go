@@ -18,6 +18,7 @@ import (
 // tensors is what became of the second text.
 type tensors struct {
 	library mtl.Library // nil where it was not tried or does not compile
+	from    string      // what it was loaded from
 	used    bool
 	why     string // it is not used; empty where nobody would expect it: no units, or switched off
 }
@@ -53,12 +54,8 @@ func (d *Device) openTensors() {
 	case o.TensorOpsOff != nil && o.TensorOpsOff():
 		return
 	}
-	text := o.TensorSource
-	if text == "" {
-		text = kernels.TensorSource()
-	}
 	var err error
-	if d.tensors.library, err = d.compile(text, "pond tensor kernels", mtl.LanguageVersion4_0); err == nil {
+	if d.tensors.library, d.tensors.from, err = d.load(kernels.Tensor(), o.TensorSource, "pond tensor kernels"); err == nil {
 		err = d.checkTensors()
 	}
 	if err != nil {

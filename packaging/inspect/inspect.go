@@ -76,8 +76,12 @@ func App(dir string) (Facts, error) {
 	if l, err := os.ReadFile(filepath.Join(contents, "Resources", "LICENSES.txt")); err != nil || len(l) < 10_000 {
 		complain("LICENSES.txt: got %d bytes, %v, want Pond's licence and those of what is linked in", len(l), err)
 	}
-	if f.Kernels, err = checkKernels(filepath.Join(contents, "Resources")); err != nil {
-		complain("kernels: %w", err)
+	for _, name := range []string{"kernels", "tensors"} {
+		there, err := checkKernels(filepath.Join(contents, "Resources", name+".metallib"))
+		if err != nil {
+			complain("%s.metallib: %w", name, err)
+		}
+		f.Kernels = f.Kernels || there
 	}
 	executable := filepath.Join(contents, "MacOS", text("CFBundleExecutable"))
 	code, err := os.ReadFile(executable)
@@ -189,15 +193,15 @@ func checkIcon(file string) error {
 
 // checkKernels compares a compiled library of kernels with its seal: two lines, the digests of the text and of the library. Which text it was is for those who
 // have it.
-func checkKernels(resources string) (bool, error) {
-	library, err := os.ReadFile(filepath.Join(resources, "kernels.metallib"))
+func checkKernels(file string) (bool, error) {
+	library, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	seal, err := os.ReadFile(filepath.Join(resources, "kernels.metallib.seal"))
+	seal, err := os.ReadFile(file + ".seal")
 	if err != nil {
 		return false, err
 	}

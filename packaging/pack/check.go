@@ -159,8 +159,10 @@ func (r release) checkKernels() error {
 		return err
 	}
 	found, err := compiledKernels(filepath.Join(app, "Contents", "Resources"))
-	if err == nil && found == nil {
-		err = &notHere{"the app was built where Apple's Metal compiler is not; it compiles their text"}
+	for _, t := range texts() {
+		if err == nil && found[t.LibraryFile()] == nil {
+			err = &notHere{"the app has no " + t.LibraryFile() + ": it was built without Apple's Metal compiler, or with an older one, and compiles that text itself"}
+		}
 	}
 	return err
 }

@@ -13,43 +13,62 @@ import (
 	"pond/metal/kernels"
 )
 
-// packKernels compiles the Metal kernels with Apple's offline compiler and seals what comes out. Where that compiler is not, it says so and leaves nothing:
-// the app has the text then, and compiles it when it opens a model.
+// packKernels compiles the two texts of the Metal kernels with Apple's offline compiler and seals what comes out. Where that compiler is not, it says so and
+// leaves nothing: the app has the texts then, and compiles them when it opens a model. The text by tensor operations wants a compiler of macOS 26; an
+// older one leaves that to the app too.
 func packKernels(f *flag.FlagSet, args []string) error {
-	out := f.String("out", "", "folder that takes "+kernels.LibraryFile+" and its seal")
+	out := f.String("out", "", "folder that takes the libraries and their seals")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	if *out == "" {
 		return errWants(f, "-out")
 	}
-	library, seal := filepath.Join(*out, kernels.LibraryFile), filepath.Join(*out, kernels.SealFile)
-	for _, file := range []string{library, seal} { // of another text, perhaps
-		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+	for _, t := range texts() {
+		for _, file := range []string{t.LibraryFile(), t.SealFile()} { // of another text, perhaps
+			if err := os.Remove(filepath.Join(*out, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
 	}
 	if why := noCompiler(); why != "" {
 		fmt.Println("the Metal kernels are not compiled, the app compiles their text when it opens a model:", why)
 		return nil
 	}
-	const text = "kernels.metal"
-	if err := os.WriteFile(filepath.Join(*out, text), []byte(kernels.Source()), 0o644); err != nil {
+	for _, t := range texts() {
+		switch err := compileText(*out, t); {
+		case err != nil && t.Name == kernels.Main().Name:
+			return err
+		case err != nil:
+			first, _, _ := strings.Cut(err.Error(), "\n")
+			fmt.Printf("%s is not compiled, which wants a compiler of macOS %s; the app compiles its text where it is used: %s\n", t.LibraryFile(), t.System, first)
+		}
+	}
+	return nil
+}
+
+// texts are those that an app has compiled.
+func texts() []kernels.Text { return []kernels.Text{kernels.Main(), kernels.Tensor()} }
+
+// compileText compiles one text and seals the library.
+func compileText(dir string, t kernels.Text) error {
+	source := t.Name + ".metal"
+	if err := os.WriteFile(filepath.Join(dir, source), []byte(t.Source()), 0o644); err != nil {
 		return err
 	}
-	cmd := xcrun(append(kernels.CompilerFlags(), "-o", kernels.LibraryFile, text)...)
-	cmd.Dir = *out // so that no path of this machine gets into the library
+	cmd := xcrun(append(t.CompilerFlags(), "-o", t.LibraryFile(), source)...)
+	cmd.Dir = dir // so that no path of this machine gets into the library
 	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("kernels: %w: %s", err, said)
+		return fmt.Errorf("%s: %w: %s", t.LibraryFile(), err, said)
 	}
-	content, err := os.ReadFile(library)
+	library, err := os.ReadFile(filepath.Join(dir, t.LibraryFile()))
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(seal, kernels.Seal(content), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, t.SealFile()), t.Seal(library), 0o644); err != nil {
 		return err
 	}
-	fmt.Printf("compiled the Metal kernels, %.1f MB\n", float64(len(content))/1e6)
+	fmt.Printf("compiled %s, %.1f MB\n", t.LibraryFile(), float64(len(library))/1e6)
 	return nil
 }
 
@@ -72,19 +91,26 @@ func noCompiler() string {
 
 // compiledKernels are the files of packKernels in a folder; nil where there are none.
 func compiledKernels(dir string) (map[string][]byte, error) {
-	library, err := os.ReadFile(filepath.Join(dir, kernels.LibraryFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	var files map[string][]byte
+	for _, t := range texts() {
+		library, err := os.ReadFile(filepath.Join(dir, t.LibraryFile()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		seal, err := os.ReadFile(filepath.Join(dir, t.SealFile()))
+		if err != nil {
+			return nil, err
+		}
+		if err := t.CheckSeal(seal, library); err != nil {
+			return nil, err
+		}
+		if files == nil {
+			files = map[string][]byte{}
+		}
+		files[t.LibraryFile()], files[t.SealFile()] = library, seal
 	}
-	if err != nil {
-		return nil, err
-	}
-	seal, err := os.ReadFile(filepath.Join(dir, kernels.SealFile))
-	if err != nil {
-		return nil, err
-	}
-	if err := kernels.CheckSeal(seal, library); err != nil {
-		return nil, err
-	}
-	return map[string][]byte{kernels.LibraryFile: library, kernels.SealFile: seal}, nil
+	return files, nil
 }

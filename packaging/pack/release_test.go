@@ -19,7 +19,6 @@ import (
 
 	"pond/app/update"
 	"pond/assets"
-	"pond/metal/kernels"
 	"pond/packaging/bundle"
 	"pond/packaging/homebrew"
 	"pond/packaging/inspect"
@@ -67,9 +66,12 @@ func fakeRelease(t *testing.T, version string) (r release, key ed25519.PrivateKe
 	product.Version = version
 	r = release{root: root, dir: dir, url: server.URL, homepage: "https://example.org/pond", product: product, time: commitTime}
 	binary = program(t, "darwin-arm64", "new")
-	library := []byte("MTLB, a library")
+	resources, library := map[string][]byte{}, []byte("MTLB, a library")
+	for _, text := range texts() {
+		resources[text.LibraryFile()], resources[text.SealFile()] = library, text.Seal(library)
+	}
 	app, err := bundle.Write(t.TempDir(), bundle.Spec{Product: product, Binary: binary, Icon: assets.Icon(), Licences: bytes.Repeat([]byte("terms\n"), 2000), Time: commitTime,
-		Feed: server.URL + "/" + feedName, Key: encodeKey(public), Resources: map[string][]byte{kernels.LibraryFile: library, kernels.SealFile: kernels.Seal(library)}})
+		Feed: server.URL + "/" + feedName, Key: encodeKey(public), Resources: resources})
 	if err != nil {
 		t.Fatal(err)
 	}
