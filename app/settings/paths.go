@@ -30,7 +30,7 @@ type Paths struct {
 func (p Paths) All() []string {
 	all := []string{filepath.Dir(p.Models), filepath.Dir(p.File), p.Logs, p.Cache, p.Toolkit, p.Agent, p.AgentLog}
 	slices.Sort(all)
-	return slices.DeleteFunc(slices.Compact(all), func(path string) bool { return path == "" })
+	return slices.DeleteFunc(slices.Compact(all), func(path string) bool { return !filepath.IsAbs(path) }) // empty ones, and what must never be removed: "."
 }
 
 // DefaultPaths reads the user's environment.

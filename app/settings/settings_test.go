@@ -174,3 +174,19 @@ func TestFieldsRefuse(t *testing.T) {
 		}
 	}
 }
+
+// TestAllPaths: what an uninstall removes are folders of Pond's own, never the working folder, a home or a folder of all programs.
+func TestAllPaths(t *testing.T) {
+	if got := (Paths{}).All(); len(got) != 0 {
+		t.Errorf("no paths: got %q, want none", got)
+	}
+	all := DefaultPaths().All()
+	if len(all) < 3 {
+		t.Errorf("got %q, want the folders of models, settings and logs at least", all)
+	}
+	for _, path := range all {
+		if name := strings.ToLower(filepath.Base(path)); !strings.Contains(name, "pond") {
+			t.Errorf("got %s, want a name with pond in it", path)
+		}
+	}
+}
