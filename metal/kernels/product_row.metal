@@ -365,14 +365,16 @@ kernel void q4_gemv_gdn_out(device const float* y [[buffer(0)]], device const fl
     }
     squares[tid] = sq;
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    const uint per_head = dv / 32, first = tid - at.lane % per_head;
-    float total = 0.0f;
-    for (uint i = 0; i < per_head; ++i) {
-        total += squares[first + i];
-    }
-    const float inv = precise::rsqrt(total / float(dv) + p.GDN.Eps);
-    for (uint j = 0; j < 32; ++j) {
-        c.x[j] *= inv;
+    if (col < k) {
+        const uint per_head = dv / 32, first = tid - at.lane % per_head;
+        float total = 0.0f;
+        for (uint i = 0; i < per_head; ++i) {
+            total += squares[first + i];
+        }
+        const float inv = precise::rsqrt(total / float(dv) + p.GDN.Eps);
+        for (uint j = 0; j < 32; ++j) {
+            c.x[j] *= inv;
+        }
     }
     add_rows(x, m, at, next, c, part, lane, sg);
 }
