@@ -10,7 +10,7 @@ import (
 type candidate struct {
 	id     int32
 	logit  float32
-	weight float64 // exp((logit - largest) / temperature): the likeliest has 1
+	weight uint64 // see weight
 }
 
 // descending orders by logit, the largest first, the lower id first of equal
@@ -31,17 +31,17 @@ func (s *Sampler) keep(logits []float32, largest float32) []candidate {
 	} else {
 		kept = s.all(logits)
 	}
-	total := 0.0
+	var total uint64
 	for i := range kept {
 		c := &kept[i]
-		c.weight = math.Exp((float64(c.logit) - float64(largest)) / p.Temperature)
+		c.weight = weight(c.logit, largest, s.draw.Scale)
 		total += c.weight
 	}
-	if p.TopP > 0 && p.TopP < 1 {
+	if s.draw.TopP > 0 {
 		kept = s.topP(kept, total)
 	}
-	if p.MinP > 0 {
-		kept = slices.DeleteFunc(kept, func(c candidate) bool { return c.weight < p.MinP })
+	if s.draw.Least > 0 {
+		kept = slices.DeleteFunc(kept, func(c candidate) bool { return c.weight < s.draw.Least })
 	}
 	return kept
 }
@@ -102,14 +102,14 @@ func sink(heap []candidate, i int) {
 	}
 }
 
-// topP keeps a token where the likelier ones together stay below p of total, the
-// sum of all weights. It looks for the last such token by halving, as quickselect
+// topP keeps a token where the likelier ones together stay below a part of total,
+// the sum of all weights. It looks for the last such token by halving, as quickselect
 // does: a sort of a flat distribution would take 100 ms.
-func (s *Sampler) topP(kept []candidate, total float64) []candidate {
-	p := s.params.TopP
-	// Tokens below this bound have together at most half of the 1-p that is cut
-	// off, so all of them are.
-	bound := total * (1 - p) / 2 / float64(len(kept))
+func (s *Sampler) topP(kept []candidate, total uint64) []candidate {
+	enough := topPart(total, s.draw.TopP)
+	// Tokens below this bound have together at most half of what is cut off, so all
+	// of them are.
+	bound := (total - enough) / 2 / uint64(len(kept))
 	rest := s.nucleus[:0]
 	for _, c := range kept {
 		if c.weight >= bound {
@@ -117,14 +117,14 @@ func (s *Sampler) topP(kept []candidate, total float64) []candidate {
 		}
 	}
 	s.nucleus = rest
-	before := 0.0 // sum of the tokens likelier than all of rest; the last token to keep is in rest
+	before := uint64(0) // sum of the tokens likelier than all of rest; the last token to keep is in rest
 	for len(rest) > 1 {
 		n := split(rest)
-		sum := 0.0
+		sum := uint64(0)
 		for _, c := range rest[:n] {
 			sum += c.weight
 		}
-		if before+sum >= p*total {
+		if before+sum >= enough {
 			rest = rest[:n]
 		} else {
 			before += sum
@@ -162,17 +162,17 @@ func split(c []candidate) (n int) {
 }
 
 // pick returns the first token, in ascending order of id, up to which the
-// weights reach beyond u of their sum, u in [0, 1).
-func pick(kept []candidate, u float64) int32 {
-	total := 0.0
+// weights reach beyond u parts of 2^24 of their sum, u below 2^24.
+func pick(kept []candidate, u uint32) int32 {
+	var total, sum uint64
 	for _, c := range kept {
 		total += c.weight
 	}
-	sum := 0.0
+	target := uniformPart(total, u)
 	for _, c := range kept {
-		if sum += c.weight; sum > u*total {
+		if sum += c.weight; sum > target {
 			return c.id
 		}
 	}
-	return kept[len(kept)-1].id // u < 1 and the sums are equal, so the loop has returned
+	return kept[len(kept)-1].id // the likeliest has a weight, so the loop has returned
 }

@@ -11,9 +11,13 @@ import "math/bits"
 // the number is the top 24 bits of the first output word. 24 bits are exact in
 // float32 too, for devices without float64.
 func Uniform(seed uint64, position int) float64 {
+	return float64(uniform(seed, position)) / (1 << 24)
+}
+
+// uniform is Uniform in parts of 2^24.
+func uniform(seed uint64, position int) uint32 {
 	p := uint64(position)
-	word := philox([4]uint32{uint32(p), uint32(p >> 32)}, [2]uint32{uint32(seed), uint32(seed >> 32)})[0]
-	return float64(word>>8) / (1 << 24)
+	return philox([4]uint32{uint32(p), uint32(p >> 32)}, [2]uint32{uint32(seed), uint32(seed >> 32)})[0] >> 8
 }
 
 // philox is Philox4x32 with 10 rounds.

@@ -11,6 +11,7 @@ import (
 // Sampler is one request's state. It belongs to one goroutine.
 type Sampler struct {
 	params    Params
+	draw      Draw // of every position, but for its random number
 	vocab     int
 	generated map[int32]int      // how often the answer holds a token; nil where no penalty asks
 	seen      map[int32]struct{} // tokens of prompt and answer; nil without a repetition penalty
@@ -52,7 +53,7 @@ func New(p Params, vocab int, prompt []int32) (*Sampler, error) {
 		}
 	}
 	p.Bias = maps.Clone(p.Bias)
-	s := &Sampler{params: p, vocab: vocab}
+	s := &Sampler{params: p, draw: drawOf(p), vocab: vocab}
 	if p.Presence != 0 || p.Frequency != 0 {
 		s.generated = map[int32]int{}
 	}
@@ -102,7 +103,7 @@ func (s *Sampler) NextAmong(logits []float32, allowed []uint64, position int, to
 	}
 	c := Choice{ID: int32(best)}
 	if s.params.Temperature > 0 {
-		c.ID = pick(s.keep(logits, logits[best]), Uniform(s.params.Seed, position))
+		c.ID = pick(s.keep(logits, logits[best]), uniform(s.params.Seed, position))
 	}
 	s.report(&c, logits, best, top)
 	return c, nil
@@ -183,20 +184,20 @@ func (s *Sampler) adjust(logits []float32, allowed []uint64) []float32 {
 	}
 	out := s.adjusted
 	for id := range s.seen {
-		x := float64(out[id])
-		if math.IsInf(x, 0) {
+		x := out[id]
+		if math.IsInf(float64(x), 0) {
 			continue
 		}
+		factor := s.draw.Raise
 		if x > 0 {
-			x /= s.params.Repetition
-		} else {
-			x *= s.params.Repetition
+			factor = s.draw.Lower
 		}
 		// A finite logit stays finite for any penalty; NaN stays NaN.
-		out[id] = float32(max(-math.MaxFloat32, min(x, math.MaxFloat32)))
+		out[id] = max(-math.MaxFloat32, min(float32(x*factor), math.MaxFloat32))
 	}
 	for id, n := range s.generated {
-		out[id] -= float32(float64(n)*s.params.Frequency + s.params.Presence)
+		taken := int64(s.draw.Presence) + int64(n)*int64(s.draw.Frequency)
+		out[id] -= float32(float32(max(-mostPenalty, min(taken, mostPenalty))) * (1.0 / 65536))
 	}
 	for id, b := range s.params.Bias {
 		out[id] += float32(b)

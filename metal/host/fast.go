@@ -98,7 +98,7 @@ func (f fast) all() map[string]run {
 	return map[string]run{
 		"q4_gemv_norm": f.gemvNorm, "q8_gemv_norm": f.gemvNorm, "q4_gemv_add": f.gemvAdd, "q4_gemv_gdn_out": f.gemvGDNOut,
 		"q4_gemm": f.gemm, "q8_gemm": f.gemm, "q4_gemm_add": f.gemmAdd,
-		"rmsnorm": f.rmsNorm, "silu_mul": f.siluMul, "argmax": f.argmax,
+		"rmsnorm": f.rmsNorm, "silu_mul": f.siluMul,
 		"moe_gate_up": f.moeGateUp, "moe_down_add": f.moeDownAdd, "moe_gate_up_grouped": f.moeGateUpGrouped, "moe_down_grouped": f.moeDownGrouped,
 		"moe_combine": f.moeCombine,
 		"gdn_step":    f.gdnStep, "gdn_conv": f.gdnConv, "gdn_scan": f.gdnScan, "gdn_gate_norm": f.gdnGateNorm,

@@ -101,21 +101,3 @@ func (f fast) siluMul(a []kernels.Arg, params any, lo, hi int, _ *scratch) {
 		f.SiluMul(a[1].F32[m*p.I:(m+1)*p.I], gu[:p.I], gu[p.I:])
 	}
 }
-
-// argmaxBlock is how many logits are looked at as a whole: only the block with the largest is looked at again.
-const argmaxBlock = 4096
-
-func (f fast) argmax(a []kernels.Arg, params any, _, _ int, _ *scratch) {
-	p := params.(kernels.ArgmaxParams)
-	logits, best := a[0].F32[:p.N], 0
-	top := f.Max(logits[:min(argmaxBlock, p.N)])
-	for at := argmaxBlock; at < p.N; at += argmaxBlock {
-		if v := f.Max(logits[at:min(at+argmaxBlock, p.N)]); v > top {
-			top, best = v, at
-		}
-	}
-	for logits[best] != top && best < p.N-1 { // NaN equals nothing: the last id, as good as any
-		best++
-	}
-	a[1].U32[0] = uint32(best)
-}

@@ -1,4 +1,4 @@
-// Operations without a product: embedding, norms, activation, greedy choice.
+// Operations without a product: embedding, norms, activation.
 
 // embed_q4: x [M, D] = scale*q + bias of row tokens[m] of the table. A thread takes 32 columns: one load of 16 bytes.
 // Grid: 1,024 columns by tokens.
@@ -56,46 +56,4 @@ kernel void silu_mul(device const float* gu [[buffer(0)]], device float* act [[b
     device const float* row = gu + ulong(tg.y) * (2 * I);
     const float4 gate = *(device const float4*)(row + i), up = *(device const float4*)(row + I + i);
     *(device float4*)(act + ulong(tg.y) * I + i) = float4(silu(gate.x), silu(gate.y), silu(gate.z), silu(gate.w)) * up;
-}
-
-// argmax: choice[0] = the index of the largest of N logits, the lowest on a tie. One threadgroup; each thread walks its share in
-// ascending order, so that only a larger value displaces an earlier one.
-[[kernel, max_total_threads_per_threadgroup(1024)]] void argmax(device const float* logits [[buffer(0)]], device uint* choice [[buffer(1)]], constant ArgmaxParams& p [[buffer(2)]], THREAD_1D) {
-    threadgroup float best[32];
-    threadgroup uint index[32];
-    const uint N = p.N, quads = N / 4;
-    float top = LOWEST;
-    uint at = 0xffffffffu;
-    for (uint q = tid; q < quads; q += threads) {
-        const float4 v = ((device const float4*)logits)[q];
-        for (uint j = 0; j < 4; ++j) {
-            if (v[j] > top || at == 0xffffffffu) {
-                top = max(v[j], LOWEST);
-                at = 4 * q + j;
-            }
-        }
-    }
-    const uint last = quads * 4 + tid;
-    if (last < N && (logits[last] > top || at == 0xffffffffu)) {
-        top = max(logits[last], LOWEST);
-        at = last;
-    }
-    const float highest = simd_max(top);
-    const uint first = simd_min(top == highest ? at : 0xffffffffu);
-    if (lane == 0) {
-        best[sg] = highest;
-        index[sg] = first;
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (tid == 0) {
-        float b = best[0];
-        uint i = index[0];
-        for (uint s = 1; s < threads / SIMD; ++s) {
-            if (best[s] > b || (best[s] == b && index[s] < i)) {
-                b = best[s];
-                i = index[s];
-            }
-        }
-        choice[0] = min(i, N - 1);
-    }
 }

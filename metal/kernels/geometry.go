@@ -181,8 +181,21 @@ func siluMulGrid(params any, _ int) Grid {
 	return grid2(ceil(p.I, 4*4*simd), p.M, 4*simd)
 }
 
-func argmaxGrid(params any, _ int) Grid {
-	return grid1(1, min(round(ceil(params.(ArgmaxParams).N, 4), simd), maxThreads))
+// bestThreads look at bestBlock logits.
+const bestThreads = 2 * simd
+
+func logitBestsGrid(params any, _ int) Grid { return grid1(params.(SampleParams).Bests(), bestThreads) }
+
+// drawTokenGrid is one threadgroup, a thread for each best.
+func drawTokenGrid(any, int) Grid { return grid1(1, maxBests) }
+
+func countTokenGrid(any, int) Grid { return grid1(1, simd) }
+
+func sampleCheck(params any) error {
+	if n := params.(SampleParams).N; n < 1 || n > bestBlock*maxBests {
+		return fmt.Errorf("choice among %d tokens: want 1 to %d", n, bestBlock*maxBests)
+	}
+	return nil
 }
 
 func gdnConstants(params any) []Constant {

@@ -41,7 +41,7 @@ func realParams(m int) map[string]any {
 	lin := LinearParams{M: m, K: 2048, Bits: 4, Rows: [MaxSegments]int{8192, 4096, 32, 32}}
 	dense := LinearParams{M: m, K: 2048, Bits: 32, Rows: [MaxSegments]int{12352}}
 	router := LinearParams{M: m, K: 2048, Bits: 8, Rows: [MaxSegments]int{256, 1}}
-	out := map[string]any{"argmax": ArgmaxParams{248077}, "embed_q4": EmbedParams{m, 2048, 248320}, "rmsnorm": NormParams{m, 2048, 1e-6}, "residual_add": ResidualParams{m, 2048}, "silu_mul": SiluMulParams{m, 512},
+	out := map[string]any{"count_token": SampleParams{248077}, "draw_token": SampleParams{248077}, "logit_bests": SampleParams{248077}, "embed_q4": EmbedParams{m, 2048, 248320}, "rmsnorm": NormParams{m, 2048, 1e-6}, "residual_add": ResidualParams{m, 2048}, "silu_mul": SiluMulParams{m, 512},
 		"f32_gemm": dense, "f32_gemm_add": dense, "q4_unpack": lin, "q8_unpack": router, "q4_gemm": lin, "q4_gemm_add": lin, "q4_gemv_add": lin, "q4_gemv_norm": lin, "q8_gemm": router, "q8_gemv_norm": router,
 		"q4_gemv_gdn_out": GDNOutParams{gdn, 2048}}
 	for _, k := range All() {
@@ -99,6 +99,8 @@ func TestChecksRefuse(t *testing.T) {
 		{GDNStep(), GDNParams{M: 1, HK: 1, HV: 1, DK: 40, DV: 32}},
 		{GDNScan(), GDNParams{M: 1, HK: 1, HV: 1, DK: 32, DV: 48}},
 		{MoEGateUp(), MoEParams{M: 1, D: 64, E: 2048, T: 8, I: 64, SI: 64}},
+		{DrawToken(), SampleParams{bestBlock*maxBests + 1}},
+		{LogitBests(), SampleParams{}},
 		{MoERoute(), MoEParams{M: 1, D: 64, E: 64, T: 33, I: 64, SI: 64}},
 	} {
 		if err := c.kernel.Check(c.params); err == nil {

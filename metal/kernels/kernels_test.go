@@ -179,14 +179,6 @@ func TestGroupKeepsEveryPairOnce(t *testing.T) {
 	}
 }
 
-func TestArgmaxTakesTheLowestAndNoPadding(t *testing.T) {
-	choice := make([]uint32, 1)
-	Argmax().Run([]Arg{{F32: []float32{1, 3, 3, 2, 9}}, {U32: choice}}, ArgmaxParams{N: 4}, 0, 1, nil)
-	if choice[0] != 1 {
-		t.Errorf("got %d, want 1", choice[0])
-	}
-}
-
 func TestWorkspaceSlicesStayApart(t *testing.T) {
 	var ws Workspace
 	a := ws.F32(3)

@@ -222,24 +222,3 @@ func SiluMul() Kernel {
 			}
 		}}
 }
-
-// ArgmaxParams are the sizes of Argmax.
-type ArgmaxParams struct {
-	N int // ids that may be chosen; padding rows beyond are ignored
-}
-
-// Argmax is choice[0] = the index of the largest logit, the lowest one on a tie; one item.
-func Argmax() Kernel {
-	return Kernel{Name: "argmax", Grid: argmaxGrid,
-		Buffers: []Buffer{{"logits", F32, Read, "[N]"}, {"choice", U32, Write, "[1]"}},
-		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
-			p := params.(ArgmaxParams)
-			best := 0
-			for i, v := range a[0].F32[:p.N] {
-				if v > a[0].F32[best] {
-					best = i
-				}
-			}
-			a[1].U32[0] = uint32(best)
-		}}
-}

@@ -63,19 +63,6 @@ func elementwiseCases(m maker) []metalCase {
 		out = append(out, metalCase{kernel: SiluMul(), name: fmt.Sprintf("I%d", i), params: SiluMulParams{3, i}, items: 3, tolerance: 2e-6,
 			args: []Arg{m.f32(3 * 2 * i), m.out(3 * i)}})
 	}
-	for _, n := range []int{1, 3, 31, 128, 129, 4095, 4096, 5001} {
-		logits := m.f32(n + 7)
-		for i := range 7 {
-			logits.F32[n+i] = 1e6 // padding ids are not chosen
-		}
-		if n > 40 {
-			logits.F32[n-3], logits.F32[37] = 50, 50 // a tie far apart
-		}
-		out = append(out, metalCase{kernel: Argmax(), name: fmt.Sprintf("N%d", n), params: ArgmaxParams{n}, items: 1, args: []Arg{logits, m.ids(1)}})
-		last := m.f32(n)
-		last.F32[n-1] = 60 // behind the last whole group of four
-		out = append(out, metalCase{kernel: Argmax(), name: fmt.Sprintf("N%d_last", n), params: ArgmaxParams{n}, items: 1, args: []Arg{last, m.ids(1)}})
-	}
 	return out
 }
 
@@ -330,6 +317,7 @@ func shortCases() []metalCase {
 	out := linearCases(m)
 	out = append(out, unfusedCases(newMaker(16))...)
 	out = append(out, elementwiseCases(m)...)
+	out = append(out, sampleCases(m)...)
 	out = append(out, gdnCases(m)...)
 	out = append(out, attentionCases(m)...)
 	return append(out, moeCases(m)...)
@@ -377,7 +365,6 @@ func (m maker) wideLinear(n int) []metalCase {
 		m.dense(F32Gemm(), n, 64, 5), m.dense(F32GemmAdd(), n, 64, 3), m.unpack(Q4Unpack(), 64, 4, n), m.unpack(Q8Unpack(), 64, 8, n),
 		{kernel: ResidualAdd(), name: name, params: ResidualParams{n, 64}, items: n, args: []Arg{m.f32(n * 64), m.f32(n * 64)}},
 		{kernel: SiluMul(), name: name, params: SiluMulParams{n, 64}, items: n, tolerance: 2e-6, args: []Arg{m.f32(n * 128), m.out(n * 64)}},
-		{kernel: Argmax(), name: name, params: ArgmaxParams{n}, items: 1, args: []Arg{m.f32(n), m.ids(1)}},
 		{kernel: MoERoute(), name: name, params: p, items: n, tolerance: 2e-6, args: []Arg{m.f32(n * (p.E + 1)), m.ids(n * p.T), m.out(n * (p.T + 1))}},
 		{kernel: MoEGroup(), name: name, params: p, items: 1, args: []Arg{m.routes(p), m.ids(n * p.T), m.ids(p.E + 1)}},
 		{kernel: MoECombine(), name: name, params: p, items: n, tolerance: 2e-6, args: []Arg{m.f32(n * p.T * p.D), m.f32(n * p.D), m.f32(n * (p.T + 1)), m.f32(n * p.D)}},

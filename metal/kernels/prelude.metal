@@ -62,7 +62,7 @@ struct SiluMulParams {
     int I;
 };
 
-struct ArgmaxParams {
+struct SampleParams {
     int N;
 };
 

@@ -90,8 +90,8 @@ func (k Kernel) Param(i, n int) (Buffer, error) {
 // All lists the kernels, sorted by name.
 func All() []Kernel {
 	return []Kernel{
-		Argmax(), AttnCombine(), AttnDecode(F32), AttnDecode(BF16), AttnPrefill(F32), AttnPrefill(BF16), AttnPrefillMerge(), AttnPrefillSplit(F32), AttnPrefillSplit(BF16), AttnPrep(F32), AttnPrep(BF16), EmbedQ4(),
-		F32Gemm(), F32GemmAdd(), GDNConv(), GDNGateNorm(), GDNScan(), GDNStep(), GDNWindowStore(),
+		AttnCombine(), AttnDecode(F32), AttnDecode(BF16), AttnPrefill(F32), AttnPrefill(BF16), AttnPrefillMerge(), AttnPrefillSplit(F32), AttnPrefillSplit(BF16), AttnPrep(F32), AttnPrep(BF16),
+		CountToken(), DrawToken(), EmbedQ4(), F32Gemm(), F32GemmAdd(), GDNConv(), GDNGateNorm(), GDNScan(), GDNStep(), GDNWindowStore(), LogitBests(),
 		MoECombine(), MoEDownAdd(), MoEDownGrouped(), MoEGateUp(), MoEGateUpGrouped(), MoEGroup(), MoERoute(),
 		Q4Gemm(), Q4GemmAdd(), Q4GemvAdd(), Q4GemvGDNOut(), Q4GemvNorm(), Q4Unpack(), Q8Gemm(), Q8GemvNorm(), Q8Unpack(), RMSNorm(), ResidualAdd(), SiluMul(),
 	}

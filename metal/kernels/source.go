@@ -12,7 +12,7 @@ var metalFiles embed.FS
 // Source is the whole Metal text for newLibraryWithSource, each file behind a #line so that a compiler's message names the file and
 // its line. What a file uses stands before it.
 func Source() string {
-	return text("prelude", "elementwise", "product_row", "moe_row", "product_tile", "tile_matrix", "product_gemm", "moe_tile", "gdn", "attention", "attention_prefill", "unfused")
+	return text("prelude", "elementwise", "product_row", "moe_row", "product_tile", "tile_matrix", "product_gemm", "moe_tile", "gdn", "attention", "attention_prefill", "sample", "unfused")
 }
 
 // TensorSource is the text of the products of many rows by tensor operations: Metal 4.0, so macOS 26. Its kernels have the names and

@@ -26,7 +26,7 @@ func TestEveryMetalFileIsInTheSource(t *testing.T) {
 
 // TestParameterStructsAreTheSame: each struct in prelude.metal has the fields of the Go struct of its name, in order and kind.
 func TestParameterStructsAreTheSame(t *testing.T) {
-	for _, p := range []any{LinearParams{}, EmbedParams{}, NormParams{}, SiluMulParams{}, ArgmaxParams{}, GDNParams{}, GDNOutParams{}, AttentionParams{}, MoEParams{}} {
+	for _, p := range []any{LinearParams{}, EmbedParams{}, NormParams{}, SiluMulParams{}, SampleParams{}, GDNParams{}, GDNOutParams{}, AttentionParams{}, MoEParams{}} {
 		typ := reflect.TypeOf(p)
 		var want strings.Builder
 		fmt.Fprintf(&want, "struct %s {\n", typ.Name())
