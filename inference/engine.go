@@ -305,6 +305,8 @@ type Stats struct {
 	Paused                    bool                // no new work is begun
 	Tokens                    int64               // computed since the start, prompts included
 	Steps                     [MostTogether]int64 // of answers, by how many had a token in the step, less one
+	ChosenOnDevice            int64               // tokens of answers
+	ChosenOnHost              int64               // the first of each answer, those of steps of several, and all where all logits are asked for
 	TokensPerSecond           float64             // of answers, in the last second; 0 when idle
 	PrefillDone, PrefillTotal int                 // tokens of the prompt that is being taken in; 0 when none is
 	SnapshotBytes             int64               // of snapshots that are not worked on: what giving them back frees

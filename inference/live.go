@@ -7,17 +7,20 @@ import (
 
 	"pond/inference/cache"
 	"pond/inference/qwen36"
+	"pond/inference/sample"
 )
 
 // live is a job that is worked on. Its own goroutine runs what the host has to do for it, and asks the worker for each run of the device;
 // everything here but job, logits and the ends is touched by the worker alone, or by the job's goroutine between two asks.
 type live struct {
-	job    *job
-	order  int64            // of beginning
-	seq    *qwen36.Sequence // nil: not begun, or its memory went to an older one
-	base   *cache.Rows      // what seq builds on, counted
-	tokens []int32          // taken in
-	logits []float32        // of the last run
+	job     *job
+	order   int64            // of beginning
+	seq     *qwen36.Sequence // nil: not begun, or its memory went to an older one
+	base    *cache.Rows      // what seq builds on, counted
+	tokens  []int32          // taken in
+	logits  []float32        // of the last run that was asked for them
+	drawn   *sample.Choice   // behind the last step, where the device chose
+	drawing *qwen36.Drawing  // how the device chooses; nil: not begun, or something was taken in that it did not count
 
 	asked  turn
 	reply  chan error
@@ -38,6 +41,9 @@ type turn struct {
 	tokens int // that it takes in
 	run    func() error
 	id     int32 // of a step without run, which the worker may make together with others
+	// sampler, where there is one, lets the device choose the token behind such a step, and ahead lets it go on with it.
+	sampler *sample.Sampler
+	ahead   bool
 }
 
 // kind says what an ask is for, which decides whose turn it is.
@@ -100,6 +106,7 @@ func (l *live) over(tokens int) error {
 // took notes what a run has done. The device's copy of the logits is the next run's, which may be another job's.
 func (l *live) took(logits []float32, ids ...int32) {
 	l.logits = append(l.logits[:0], logits...)
+	l.drawn, l.drawing = nil, nil // what the device knows of the answer ends before these tokens
 	l.tokens = append(l.tokens, ids...)
 }
 

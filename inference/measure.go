@@ -57,10 +57,12 @@ func (e *Engine) timed(l *live, prompt []int32, intervals int) (m Measurement, e
 		}
 		e.queue.count(len(part))
 	}
+	c := e.newChooser(l, sampler, nil, -1)
+	c.after(logits)
 	for {
-		choice, err := sampler.NextAmong(logits, nil, len(l.tokens), -1)
+		choice, err := c.next()
 		if err != nil {
-			return m, damaged(logits[:e.info.VocabSize], err)
+			return m, err
 		}
 		sampler.Accept(choice.ID)
 		now := time.Now()
@@ -77,7 +79,7 @@ func (e *Engine) timed(l *live, prompt []int32, intervals int) (m Measurement, e
 		if err := e.cancelled(l.job); err != nil {
 			return m, err
 		}
-		if logits, err = l.token(choice.ID); err != nil {
+		if err := c.take(choice.ID, len(m.Intervals)+1 < intervals); err != nil {
 			return m, err
 		}
 		e.queue.decoded(1)

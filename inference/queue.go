@@ -16,6 +16,7 @@ type queue struct {
 	running map[*job]progress
 	tokens  int64
 	steps   [MostTogether]int64 // by the answers that had a token in them, less one
+	chosen  [2]int64 // tokens of answers, chosen by the host and by the device
 	paused  bool
 	closed  bool
 
@@ -144,6 +145,17 @@ func (q *queue) stepped(answers int) {
 	q.mu.Unlock()
 }
 
+// chose counts a token that the device chose, or the host.
+func (q *queue) chose(device bool) {
+	q.mu.Lock()
+	if device {
+		q.chosen[1]++
+	} else {
+		q.chosen[0]++
+	}
+	q.mu.Unlock()
+}
+
 // decoded counts tokens of an answer.
 func (q *queue) decoded(tokens int) {
 	q.mu.Lock()
@@ -185,7 +197,8 @@ func (q *queue) progress(j *job, done, total int) {
 func (q *queue) stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s := Stats{Queued: len(q.waiting), Active: len(q.running), Paused: q.paused, Tokens: q.tokens, Steps: q.steps, TokensPerSecond: q.rate()}
+	s := Stats{Queued: len(q.waiting), Active: len(q.running), Paused: q.paused, Tokens: q.tokens, Steps: q.steps, ChosenOnHost: q.chosen[0], ChosenOnDevice: q.chosen[1],
+		TokensPerSecond: q.rate()}
 	for _, p := range q.running {
 		s.PrefillDone += p.done
 		s.PrefillTotal += p.total

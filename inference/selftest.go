@@ -9,6 +9,7 @@ import (
 	"pond/inference/tinymodel"
 	"pond/metal/crosscheck"
 	"pond/metal/host"
+	"pond/metal/kernels"
 )
 
 // KernelResult is what a self-test found out about one kernel.
@@ -133,8 +134,19 @@ func runSelfTest(ctx context.Context, dev *crosscheck.Device, plans qwen36.Optio
 			return err
 		}
 	}
+	marks := map[int32]uint32{}
+	for range 40 {
+		marks[next()%int32(shape.UsableIDs())] = kernels.Mark(2, true, 0)
+	}
+	draw := func(position int) kernels.Draw {
+		return kernels.Draw{Keep: 1 + position%kernels.MaxKept, Uniform: uint32(position*77_773) % (1 << 24), Scale: 1, TopP: 1<<32 - 1<<28, Presence: 1 << 15, Frequency: 1 << 14, Lower: 0.9, Raise: 1.1}
+	}
+	drawing, err := model.NewDrawing(marks, []float32{1.5}, draw)
+	if err != nil {
+		return err
+	}
 	for range selfTestTokens {
-		if _, err := seq.Token(next()); err != nil {
+		if _, err := seq.Draw(drawing, next()%int32(shape.UsableIDs()), false); err != nil {
 			return fmt.Errorf("one token: %w", err)
 		}
 		if err := ctx.Err(); err != nil {

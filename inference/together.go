@@ -14,6 +14,10 @@ import (
 func (w *worker) together(l *live) ([]*live, error) {
 	all := append([]*live{l}, w.companions(l)...)
 	w.e.queue.stepped(len(all))
+	if len(all) == 1 && l.asked.sampler != nil {
+		l.last = w.turns
+		return all, guard(l.draw)
+	}
 	var seqs []*qwen36.Sequence
 	var ids []int32
 	for _, o := range all {

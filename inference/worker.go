@@ -135,26 +135,25 @@ func (e *Engine) decode(l *live, logits []float32) (Finish, error) {
 	}
 	w := &writer{job: j, tok: e.tok, decoder: e.tok.NewDecoder(), stopper: sample.NewStopper(j.gen.Stop), reasoning: j.thinking}
 	m := newMasker(j.form, w)
+	c := e.newChooser(l, sampler, m, j.top())
+	c.after(logits)
 	for {
 		if err := e.cancelled(j); err != nil {
 			return "", err
 		}
-		allowed, err := m.next()
+		choice, err := c.next()
 		if err != nil {
 			return "", err
 		}
-		choice, err := sampler.NextAmong(logits, allowed, len(l.tokens), j.top())
-		if err != nil {
-			return "", damaged(logits[:e.info.VocabSize], err)
-		}
 		if w.thinkingEnds(choice.ID) {
-			if logits, err = e.closeThinking(l, sampler, w, logits); err != nil {
+			if logits, err = e.closeThinking(l, sampler, w, c.logits); err != nil {
 				return "", err
 			}
 			if w.full() {
 				return w.close(chat.EndLength), nil
 			}
 			m.begin()
+			c.after(logits)
 			continue
 		}
 		sampler.Accept(choice.ID)
@@ -180,18 +179,19 @@ func (e *Engine) decode(l *live, logits []float32) (Finish, error) {
 		if !answering {
 			m.ahead()
 		}
-		if logits, err = l.token(choice.ID); err != nil {
+		if err := c.take(choice.ID, w.goesOn()); err != nil {
 			return "", err
 		}
 		e.queue.decoded(1)
 		if answering { // what the model always writes behind the tag is no part of the form
-			if logits, err = e.give(l, sampler, w, logits, e.tok.EncodeSpecial("\n\n")); err != nil {
+			if logits, err = e.give(l, sampler, w, c.logits, e.tok.EncodeSpecial("\n\n")); err != nil {
 				return "", err
 			}
 			if w.full() {
 				return w.close(chat.EndLength), nil
 			}
 			m.begin()
+			c.after(logits)
 		}
 	}
 }

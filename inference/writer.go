@@ -37,6 +37,13 @@ func (w *writer) token(c sample.Choice) (stopped bool) {
 // full reports whether the answer has all the tokens that it may have.
 func (w *writer) full() bool { return w.job.usage.CompletionTokens >= w.job.gen.MaxTokens }
 
+// goesOn reports whether the answer needs a token behind the next one, as far as is known before that is.
+func (w *writer) goesOn() bool {
+	u, g := &w.job.usage, &w.job.gen
+	closes := w.reasoning && (w.job.answer.stop.Load() || g.ThinkingBudget > 0 && u.ReasoningTokens >= g.ThinkingBudget)
+	return u.CompletionTokens+1 < g.MaxTokens && !closes
+}
+
 func (w *writer) parse(text string) []chat.Event {
 	if w.job.parser == nil {
 		if text == "" {

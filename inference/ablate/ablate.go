@@ -21,6 +21,8 @@ const (
 	BatchedDecode       Switch = "batched-decode"
 	CoalescedKV         Switch = "coalesced-kv"
 	ConcurrentEncoding  Switch = "concurrent-encoding"
+	DeviceSampler       Switch = "device-sampler"
+	DeviceToken         Switch = "device-token"
 	FixedBlockAttention Switch = "fixed-block-attention"
 	FusedAttention      Switch = "fused-attention"
 	FusedDequantisation Switch = "fused-dequantisation"
@@ -54,6 +56,8 @@ func Table() []Entry {
 		{BatchedDecode, "answers that want a token at once, up to four, get them in one pass that reads the weights once", "a pass each", true},
 		{CoalescedKV, "decode: a simdgroup reads a key's row side by side, 16 bytes a lane", "a thread reads a whole row, so that neighbours read places a row apart", false},
 		{ConcurrentEncoding, "dispatches of a level run side by side on the GPU", "one after the other, in an encoder that orders them itself", true},
+		{DeviceSampler, "decode: the device chooses the next token, where no form, no log-probabilities and no filter asks for all logits", "the host does, from all logits", true},
+		{DeviceToken, "decode: the next step begins with the token that the device chose, before the host has read it", "when the host has read it", true},
 		{FixedBlockAttention, "decode: a block of keys begins at a multiple of 256, whatever the context", "the keys are split evenly among the blocks of a launch, whose places move with every token", false},
 		{FusedAttention, "decode: norm, rotation, append and blocks of keys in one kernel, then one that merges them", "as in a chunk of one token: preparation, then one threadgroup for all keys of a head", false},
 		{FusedDequantisation, "prefill: a tile's weights are rebuilt in threadgroup memory while it is multiplied", "the matrices of mixers, router and shared expert are written out as float32 first; those of the other experts stay as they are", false},

@@ -10,17 +10,22 @@ import (
 	"pond/metal/kernels"
 )
 
-// Decode is the plan of one token of one sequence, see DecodeBatch.
+// Decode is the plan of one token of one sequence, with the choice of the next, see DecodeBatch.
 func (o Options) Decode(s Shape, context, keys int) (*plan.Plan, error) {
-	return o.DecodeBatch(s, context, keys, 1)
+	return o.decodePlan(s, context, keys, 1, !o.Ablate.Off(ablate.DeviceSampler))
 }
 
 // DecodeBatch is the plan of one token each of rows sequences, given caches of context rows of which at most keys are used: 6 levels a gated delta
-// net layer, 7 an attention layer, one before and two after. Products read their weights once for all rows; what works on a sequence's state
-// is a dispatch a row, side by side in one level. No row's arithmetic depends on its neighbours, so each gets the bits that it would get alone.
+// net layer, 7 an attention layer, one before and one after for the logits. Products read their weights once for all rows; what works on a sequence's
+// state is a dispatch a row, side by side in one level. No row's arithmetic depends on its neighbours, so each gets the bits that it would get alone.
 // Position, token and rotation angles are inputs, so the plan serves every step whose keys fit. Options that switch fused kernels off add
 // levels, and are for one row.
 func (o Options) DecodeBatch(s Shape, context, keys, rows int) (*plan.Plan, error) {
+	return o.decodePlan(s, context, keys, rows, false)
+}
+
+// decodePlan is DecodeBatch, and where it is to choose, two levels more for the next token of the one row.
+func (o Options) decodePlan(s Shape, context, keys, rows int, chooses bool) (*plan.Plan, error) {
 	if keys < 1 || keys > context {
 		return nil, fmt.Errorf("decode plan: got %d keys, want 1 to %d", keys, context)
 	}
@@ -34,6 +39,9 @@ func (o Options) DecodeBatch(s Shape, context, keys, rows int) (*plan.Plan, erro
 	e := o.newEmitter(name, s, rows, context)
 	e.decodes = true
 	e.embed()
+	if chooses {
+		e.count()
+	}
 	for i := range s.Layers {
 		name := fmt.Sprintf("layers.%d", i)
 		if s.Attention(i) {
@@ -47,7 +55,10 @@ func (o Options) DecodeBatch(s Shape, context, keys, rows int) (*plan.Plan, erro
 			e.moeDecode(i, name+".moe")
 		}
 	}
-	e.head(e.stream(), rows)
+	logits := e.head(e.stream(), rows)
+	if chooses {
+		e.choose(logits)
+	}
 	return e.Build()
 }
 
@@ -127,16 +138,12 @@ func (e *emitter) embed() {
 	e.dispatch("embed", kernels.EmbedQ4(), kernels.EmbedParams{M: e.tokens, D: e.s.Hidden, Vocab: e.s.Vocab}, e.tokens, ranges(tokens, e.stream()), table)
 }
 
-// head appends the final norm, the logits and the greedy choice for some rows of x.
-func (e *emitter) head(x plan.Range, rows int) {
+// head appends the final norm and the logits for some rows of x.
+func (e *emitter) head(x plan.Range, rows int) (logits plan.Range) {
 	head := project(headModule, e.s.Vocab, e.s.Hidden, 4)
-	logits := e.Buffer(BufLogits, plan.Output, plan.F32, rows*e.s.Vocab)
+	logits = e.Buffer(BufLogits, plan.Output, plan.F32, rows*e.s.Vocab)
 	e.dispatch("lm_head", kernels.Q4GemvNorm(), e.product(rows, head), e.s.Vocab, ranges(x, e.vector(textPrefix+"norm.weight", e.s.Hidden), logits), head)
-	choice := e.Buffer(BufChoice, plan.Output, plan.U32, rows)
-	for r := range rows {
-		e.dispatch(rowName("argmax", r), kernels.Argmax(), kernels.ArgmaxParams{N: e.s.UsableIDs()}, 1,
-			ranges(logits.Part(r*e.s.Vocab, e.s.Vocab, plan.F32), choice.Part(r, 1, plan.U32)))
-	}
+	return logits
 }
 
 // Rope writes the rotation of tokens positions from first into dst [tokens, RotaryDim]: cosines, then sines, of p·theta^(−2i/R).

@@ -14,7 +14,10 @@ const (
 	BufStep   = "step"   // input, U32 [rows]: position of the chunk's first token, or of each sequence's
 	BufRope   = "rope"   // input, F32 [M, RotaryDim]: cosines, then sines
 	BufLogits = "logits" // output, F32 [rows, Vocab], or [M, Vocab] when all are wanted
-	BufChoice = "choice" // output, U32 [rows]: the greedy token
+	BufDraw   = "draw"   // input, U32 [DrawWords]: how to choose the next token
+	BufMarks  = "marks"  // state of an answer, U32 [ids]: what penalties and biases have to do with each token
+	BufBiases = "biases" // input, F32 [MaxBiases]
+	BufChoice = "choice" // output, U32 [ChoiceWords]: the next token
 )
 
 // StateName names a state buffer of a layer: kind is "state", "next", "window", "keys" or "values".

@@ -26,6 +26,7 @@ type Model struct {
 	slots   map[string]int          // of each state buffer, by its name in a plan
 	next    map[string]bool         // state buffers that a step writes anew
 	decode  map[batch]bound
+	plain   *Drawing        // of answers without penalties and biases
 	prefill map[chunk]bound // by size; only sizes that come again are kept
 }
 
@@ -41,6 +42,9 @@ func (o Options) NewModel(dev metal.Device, c *checkpoint.Checkpoint, s Shape, c
 	}
 	for _, b := range specs {
 		m.next[b.Next] = true
+	}
+	for i, name := range stepBuffers() { // where a second sequence's would be: a pass that chooses has one
+		m.slots[name] = len(cache.Names(specs)) + i
 	}
 	p, err := o.Decode(s, context, 1)
 	if err != nil {
@@ -86,11 +90,16 @@ type Sequence struct {
 	// Options apply to every run; tests shuffle and tap.
 	Options metal.RunOptions
 
-	m *Model
+	m      *Model
+	inputs [2]inputs // of two steps in flight
+	ahead  *step     // begun with the token that the step before it chose; nil: none
 }
 
-// batch is a decode pass: of so many sequences, with so many attention blocks.
-type batch struct{ rows, blocks int }
+// batch is a decode pass: of so many sequences, with so many attention blocks, with or without the choice of the one's next token.
+type batch struct {
+	rows, blocks int
+	chooses      bool
+}
 
 type chunk struct {
 	tokens int
@@ -100,11 +109,11 @@ type chunk struct {
 
 // bound is a compiled plan with the buffers that the host writes and reads.
 type bound struct {
-	pass           metal.Pass
-	tokens, step   metal.Buffer
-	rope           metal.Buffer // nil when the plan has no attention
-	logits, greedy metal.Buffer
-	next           bool // the state behind the run is in the buffers for it, not in place
+	pass         metal.Pass
+	tokens, step metal.Buffer
+	rope         metal.Buffer // nil when the plan has no attention
+	logits       metal.Buffer
+	next         bool // the state behind the run is in the buffers for it, not in place
 }
 
 // NewSequence allocates the state of a sequence. Its rows grow as it does, to Context tokens at most.
@@ -124,8 +133,13 @@ func (m *Model) bind(p *plan.Plan, err error) (bound, error) {
 	if err := m.growScratch(p.ScratchBytes); err != nil {
 		return bound{}, err
 	}
+	chooses := slices.ContainsFunc(p.Buffers, func(b plan.Buffer) bool { return b.Name == BufChoice })
 	bufs := make([]metal.Buffer, len(p.Buffers))
 	for i, b := range p.Buffers {
+		if chooses && slices.Contains(stepBuffers(), b.Name) {
+			bufs[i] = metal.Slot{Index: m.slots[b.Name], Name: b.Name}
+			continue
+		}
 		switch b.Class {
 		case plan.Weight:
 			bufs[i] = m.weights[b.Name]
@@ -173,7 +187,7 @@ func (m *Model) bind(p *plan.Plan, err error) (bound, error) {
 		return nil
 	}
 	next := slices.ContainsFunc(p.Buffers, func(b plan.Buffer) bool { return m.next[b.Name] })
-	return bound{pass: pass, next: next, tokens: named(BufTokens), step: named(BufStep), rope: named(BufRope), logits: named(BufLogits), greedy: named(BufChoice)}, nil
+	return bound{pass: pass, next: next, tokens: named(BufTokens), step: named(BufStep), rope: named(BufRope), logits: named(BufLogits)}, nil
 }
 
 // growScratch makes the scratch memory at least so large. Passes are bound to it: those that exist are given up, so that there is never an
@@ -191,15 +205,15 @@ func (m *Model) growScratch(lenBytes int64) (err error) {
 
 // decodePass returns the pass of so many sequences whose attention covers keys keys. Its size is the next power of two of blocks, so that a
 // long answer meets at most eleven of them.
-func (m *Model) decodePass(rows, keys int) (bound, error) {
-	key := batch{rows: rows, blocks: 1}
+func (m *Model) decodePass(rows, keys int, chooses bool) (bound, error) {
+	key := batch{rows, 1, chooses}
 	for key.blocks < Blocks(keys) {
 		key.blocks *= 2
 	}
 	if b, ok := m.decode[key]; ok {
 		return b, nil
 	}
-	b, err := m.bind(m.options.DecodeBatch(m.Shape, m.Context, min(m.Context, key.blocks*kernels.AttnBlock), rows))
+	b, err := m.bind(m.options.decodePlan(m.Shape, m.Context, min(m.Context, key.blocks*kernels.AttnBlock), rows, chooses))
 	if err == nil {
 		m.decode[key] = b
 	}
@@ -232,12 +246,15 @@ func (m *Model) MostTogether() int { return m.options.batchRows() }
 func (m *Model) Step(qs []*Sequence, ids []int32) ([][]float32, error) {
 	keys := 0
 	for i, q := range qs {
+		if err := q.Drop(); err != nil {
+			return nil, err
+		}
 		if err := q.fits(ids[i : i+1]); err != nil {
 			return nil, err
 		}
 		keys = max(keys, q.Pos()+1)
 	}
-	b, err := m.decodePass(len(qs), keys)
+	b, err := m.decodePass(len(qs), keys, false)
 	if err != nil {
 		return nil, err
 	}
@@ -284,6 +301,9 @@ func (q *Sequence) Chunk(ids []int32, l Logits) ([]float32, error) {
 
 // ChunkInParts is Chunk with attention's keys in that many parts, whatever would be chosen here; for tests of both routes.
 func (q *Sequence) ChunkInParts(ids []int32, l Logits, parts int) ([]float32, error) {
+	if err := q.Drop(); err != nil {
+		return nil, err
+	}
 	if err := q.fits(ids); err != nil {
 		return nil, err
 	}
@@ -333,6 +353,9 @@ func (q *Sequence) Capacity(n int) int {
 
 // Restore puts the sequence where a snapshot was taken.
 func (q *Sequence) Restore(c *cache.Snapshot) error {
+	if err := q.Drop(); err != nil {
+		return err
+	}
 	if err := q.Grow(q.Capacity(c.Pos())); err != nil {
 		return err
 	}
