@@ -31,7 +31,7 @@ func (e *Engine) newChooser(l *live, s *sample.Sampler, m *masker, top int) *cho
 	c := &chooser{e: e, l: l, sampler: s, masker: m, top: top}
 	if _, ok := s.Draw(0); ok && m == nil && top < 0 && !e.ablate.Off(ablate.DeviceSampler) {
 		c.device = true
-		c.ahead = !e.ablate.Off(ablate.DeviceToken)
+		c.ahead = e.model.GoesAhead() && !e.ablate.Off(ablate.DeviceToken)
 	}
 	return c
 }

@@ -16,7 +16,7 @@ type queue struct {
 	running map[*job]progress
 	tokens  int64
 	steps   [MostTogether]int64 // by the answers that had a token in them, less one
-	chosen  [2]int64 // tokens of answers, chosen by the host and by the device
+	chosen  [2]int64            // tokens of answers, chosen by the host and by the device
 	paused  bool
 	closed  bool
 

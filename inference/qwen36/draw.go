@@ -15,7 +15,8 @@ import (
 // number, is known before.
 //
 // A step that began ahead of its time is taken back by forgetting it: it wrote a key row behind the position, a row of the convolution's ring
-// that no step at the position reads, and the next gdn state, which is not in place where devices begin what they are given at once.
+// that no step at the position reads, and the next gdn state, which has memory of its own on a GPU. The host's has not: there nothing is begun
+// ahead of its time, and nothing would be gained by it.
 
 // count appends what lets penalties know of the token of the step; it stands beside the embedding.
 func (e *emitter) count() {
@@ -102,6 +103,9 @@ type step struct {
 	next    bool  // leaves the state before it in place
 }
 
+// GoesAhead reports whether Draw may begin a step ahead of its time: where one can be taken back.
+func (m *Model) GoesAhead() bool { return m.options.GPU }
+
 // Draw takes in a token and returns the one that the device chooses after it. With ahead the step behind it begins at once, with that token,
 // and serves the next Draw where that takes it in; everything else that is done with the sequence takes it back. The answer is the same
 // with and without.
@@ -134,7 +138,7 @@ func (q *Sequence) Draw(d *Drawing, id int32, ahead bool) (Choice, error) {
 		q.Advance(1)
 	}
 	var behind *step
-	if ahead && now.next && q.Pos() < q.Rows() {
+	if ahead && now.next && q.m.GoesAhead() && q.Pos() < q.Rows() {
 		in := &q.inputs[0]
 		if in == now.in {
 			in = &q.inputs[1]

@@ -7,6 +7,8 @@
 //    many, a use of an object that only the stand-in still holds, and a leak are each seen at once.
 //  * A message that is refused is reported and returns 0; it never runs the method.
 #pragma once
+#include <algorithm>
+#include <thread>
 #include <atomic>
 #include <cstdarg>
 #include <cstddef>
@@ -120,7 +122,16 @@ void release(Object* o);
 Object* autorelease(Object* o);  // hands the caller's reference to the innermost pool
 void hold(Object* o);            // references of the stand-in itself
 void unhold(Object* o);
-inline int32_t outside(const Object* o) { return o->refs.load() - o->held.load(); }
+// outside is how many references the program has. Another thread may be between the two counts of a reference of the stand-in's own, so that
+// none is seen for a moment; what the program has let go of stays so.
+inline int32_t outside(const Object* o) {
+  int32_t n = o->refs.load() - o->held.load();
+  for (int i = 0; n <= 0 && i < 100; i++) {
+    std::this_thread::yield();
+    n = std::max(n, o->refs.load() - o->held.load());
+  }
+  return n;
+}
 
 // share is what a getter returns: a reference of the program's, let go by the pool.
 inline Object* share(Object* o) {
