@@ -1,4 +1,4 @@
-package sample_test
+package inference
 
 import (
 	"math"
@@ -9,8 +9,8 @@ import (
 	"pond/metal/kernels"
 )
 
-// device chooses as a device does, by the plain reference of its kernels.
-func device(t *testing.T, s *sample.Sampler, logits []float32, position int) (id int32, status uint32) {
+// deviceChoice chooses as a device does, by the plain reference of its kernels.
+func deviceChoice(t *testing.T, s *sample.Sampler, logits []float32, position int) (id int32, status uint32) {
 	t.Helper()
 	d, ok := s.Draw(position)
 	if !ok {
@@ -64,26 +64,26 @@ func logitsOf(r *rand.Rand, kind, n int) []float32 {
 	return x
 }
 
-func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+func oneOf[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 // TestTheDeviceChoosesTheSameToken: host and device agree on thousands of logits and settings, along answers whose tokens count, with numbers
 // at the ends of their ranges.
 func TestTheDeviceChoosesTheSameToken(t *testing.T) {
 	r := rand.New(rand.NewPCG(41, 1))
 	for round := range 3000 {
-		n := pick(r, 1, 2, 5, 255, 256, 300, 700)
-		p := sample.Params{Temperature: pick(r, 0, 0.1, 0.6, 1, 1.7, 1e-30, 1e9), TopK: pick(r, 1, 2, 20, 64, 256), TopP: pick(r, 0, 1, 0.95, 0.5, 1e-9, r.Float64()),
-			MinP: pick(r, 0, 0.05, 1, r.Float64()), Seed: r.Uint64()}
+		n := oneOf(r, 1, 2, 5, 255, 256, 300, 700)
+		p := sample.Params{Temperature: oneOf(r, 0, 0.1, 0.6, 1, 1.7, 1e-30, 1e9), TopK: oneOf(r, 1, 2, 20, 64, 256), TopP: oneOf(r, 0, 1, 0.95, 0.5, 1e-9, r.Float64()),
+			MinP: oneOf(r, 0, 0.05, 1, r.Float64()), Seed: r.Uint64()}
 		if r.IntN(2) == 0 {
-			p.Presence, p.Frequency = pick(r, 0, 1.5, -2, r.Float64()), pick(r, 0, 0.1, 2, -r.Float64())
+			p.Presence, p.Frequency = oneOf(r, 0, 1.5, -2, r.Float64()), oneOf(r, 0, 0.1, 2, -r.Float64())
 		}
 		if r.IntN(3) == 0 {
-			p.Repetition = pick(r, 1.1, 0.5, 1, 1e300, 1e-300, math.MaxFloat64)
+			p.Repetition = oneOf(r, 1.1, 0.5, 1, 1e300, 1e-300, math.MaxFloat64)
 		}
 		if r.IntN(3) == 0 {
 			p.Bias = map[int32]float64{}
 			for range r.IntN(5) {
-				p.Bias[r.Int32N(int32(n))] = pick(r, -100, 100, r.Float64(), 0)
+				p.Bias[r.Int32N(int32(n))] = oneOf(r, -100, 100, r.Float64(), 0)
 			}
 		}
 		prompt := make([]int32, r.IntN(4))
@@ -97,7 +97,7 @@ func TestTheDeviceChoosesTheSameToken(t *testing.T) {
 		logits := logitsOf(r, r.IntN(9), n)
 		for position := range 6 {
 			want, err := s.Next(logits, position, -1)
-			got, status := device(t, s, logits, position)
+			got, status := deviceChoice(t, s, logits, position)
 			if (err != nil) != (status != kernels.Chosen) {
 				t.Fatalf("round %d: %+v: host: %v, device: status %d", round, p, err, status)
 			}
@@ -131,7 +131,7 @@ func TestTheDeviceRefusesWhatTheHostRefuses(t *testing.T) {
 			if _, err := s.Next(c.logits, 0, -1); err == nil {
 				t.Fatalf("%v: the host chose", c.logits)
 			}
-			if id, status := device(t, s, c.logits, 0); status != c.status || id != c.id {
+			if id, status := deviceChoice(t, s, c.logits, 0); status != c.status || id != c.id {
 				t.Errorf("%v with %+v: got status %d of token %d, want %d of %d", c.logits, p, status, id, c.status, c.id)
 			}
 		}
@@ -177,7 +177,7 @@ func TestDevicesDrawByTheOdds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, _ := device(t, s, logits, int(seed%1000))
+		id, _ := deviceChoice(t, s, logits, int(seed%1000))
 		seen[id]++
 	}
 	chi := 0.0
