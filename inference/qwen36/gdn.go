@@ -73,18 +73,29 @@ func (e *emitter) gdnPrefill(layer int, name string) {
 func (e *emitter) gdnUnfused(layer int, b gdnBlock, name string) {
 	state, window, step := e.state("state", layer, 0), e.state("window", layer, 0), e.step(0)
 	c := e.scratch("gdn.c", e.tokens*e.s.ConvDim())
-	e.dispatch(name+".conv", kernels.GDNConv(), b.params, e.tokens, ranges(b.in, b.conv, step, window, c))
-	e.dispatch(name+".window", kernels.GDNWindowStore(), b.params, b.params.WindowItems(), ranges(b.in, step, window))
-	e.dispatch(name+".scan", kernels.GDNScan(), b.params, b.params.StateItems(), ranges(c, b.in, b.aLog, b.dt, step, state, b.y))
+	args := ranges(b.in, b.conv, step, window, c)
+	args[0].touched = columns(e.tokens, e.s.ConvDim())
+	e.dispatch(name+".conv", kernels.GDNConv(), b.params, e.tokens, args)
+	args = ranges(b.in, step, window)
+	args[0].touched = columns(b.params.WindowItems(), e.s.ConvDim())
+	e.dispatch(name+".window", kernels.GDNWindowStore(), b.params, b.params.WindowItems(), args)
+	args = ranges(c, b.in, b.aLog, b.dt, step, state, b.y)
+	args[1].touched = columns(e.tokens, 2*e.s.ValueHeads)
+	e.dispatch(name+".scan", kernels.GDNScan(), b.params, b.params.StateItems(), args)
 	e.gdnOutput(b, name)
 }
 
 // gdnOutput appends the gated norm and the output product for any number of tokens.
 func (e *emitter) gdnOutput(b gdnBlock, name string) {
 	o := e.scratch("gdn.o", e.tokens*e.s.ValueWidth())
-	e.dispatch(name+".gate", kernels.GDNGateNorm(), b.params, e.tokens, ranges(b.y, b.in, b.nrm, o))
+	args := ranges(b.y, b.in, b.nrm, o)
+	args[1].touched = columns(e.tokens, e.s.ValueWidth())
+	e.dispatch(name+".gate", kernels.GDNGateNorm(), b.params, e.tokens, args)
 	e.mixerOutput(name, kernels.Q4GemmAdd(), o, b.out)
 }
+
+// columns is the size of some columns of float32 rows, where a kernel reads no more of them.
+func columns(rows, width int) int64 { return int64(rows*width) * plan.F32.Bytes() }
 
 // mixerOutput appends x += W o by a kernel that adds, or else by a product and a sum.
 func (e *emitter) mixerOutput(name string, adds kernels.Kernel, o plan.Range, out linear) {

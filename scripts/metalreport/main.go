@@ -8,10 +8,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"text/tabwriter"
 
 	"pond/inference/plan"
@@ -126,14 +129,36 @@ func (r *report) plans(s qwen36.Shape) error {
 // prefillBytes prints the bytes of a chunk a token, over those of the weights alone.
 func (r *report) prefillBytes(s qwen36.Shape) error {
 	r.line("prefill, first chunk\tMB a token\tof it weights\tratio\tscratch, MB")
+	var whole *plan.Plan
 	for _, tokens := range []int{512, 2048} {
-		p, err := options().Prefill(s, s.MaxContext, tokens, qwen36.LastLogits)
-		if err != nil {
+		var err error
+		if whole, err = options().Prefill(s, s.MaxContext, tokens, qwen36.LastLogits); err != nil {
 			return err
 		}
-		sum := p.Summary()
+		sum := whole.Summary()
 		all := sum.WeightBytes + sum.StateBytes + sum.OtherBytes
 		r.line("%d tokens\t%.2f\t%.2f\t%.3f\t%.0f", tokens, float64(all)/float64(tokens)/1e6, float64(sum.WeightBytes)/float64(tokens)/1e6, float64(all)/float64(sum.WeightBytes), float64(sum.ScratchBytes)/1e6)
+	}
+	r.line("")
+	if err := r.w.Flush(); err != nil {
+		return err
+	}
+	return r.byKernel(whole)
+}
+
+// byKernel prints what each kernel of a chunk declares to move, the largest first.
+func (r *report) byKernel(p *plan.Plan) error {
+	times, bytes := map[string]int{}, map[string]int64{}
+	for _, d := range p.Dispatches {
+		times[d.Kernel]++
+		bytes[d.Kernel] += d.Bytes()
+	}
+	names := slices.SortedFunc(maps.Keys(bytes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(bytes[b], bytes[a]), cmp.Compare(a, b))
+	})
+	r.line("prefill of 2048, by kernel\ta chunk\tMB each\tGB a chunk")
+	for _, name := range names {
+		r.line("%s\t%d\t%.2f\t%.2f", name, times[name], float64(bytes[name])/float64(times[name])/1e6, float64(bytes[name])/1e9)
 	}
 	r.line("")
 	return r.w.Flush()
