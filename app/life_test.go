@@ -534,6 +534,25 @@ func TestRestKeepsConversations(t *testing.T) {
 	}
 }
 
+// TestAQuestionStartsTheModel: a question to a model that is there and not started starts it and is answered; one that is stopped meanwhile is
+// told so, and not started again.
+func TestAQuestionStartsTheModel(t *testing.T) {
+	p, _ := homeOf(t, nil)
+	answered := false
+	if err := p.Ask(context.Background(), "hello", func(string) { answered = true; p.Do(context.Background(), Stop) }); err != nil && !answered {
+		t.Errorf("got %v, want an answer", err)
+	}
+	until(t, p, "stopped", phase(Stopped))
+	asked := make(chan error, 1)
+	go func() { asked <- p.Ask(context.Background(), "hello", func(string) {}) }()
+	until(t, p, "started", func(s State) bool { return s.Phase != Stopped })
+	p.Stop()
+	<-asked // answered before, or told
+	if s := p.State(); s.Phase != Stopped {
+		t.Errorf("got %s, want it to stay stopped", s.Phase)
+	}
+}
+
 // TestQuiet: other programs go first as soon as the user says so, also after the next start, and a menu tells.
 func TestQuiet(t *testing.T) {
 	p, _ := homeOf(t, nil)

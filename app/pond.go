@@ -326,8 +326,10 @@ func (p *Pond) Chat(ctx context.Context, r inference.ChatRequest) (*inference.An
 	return engine.Chat(ctx, r)
 }
 
-// awake is the engine, loaded again where it rested.
+// awake is the engine: loaded again where it rested, and started where the model is there and nobody did. A run that is stopped meanwhile is
+// not started twice.
 func (p *Pond) awake(ctx context.Context) (*inference.Engine, error) {
+	var ended chan error // of the run that was started here
 	for {
 		p.mu.Lock()
 		engine, changed, s := p.engine, p.changed, p.state
@@ -337,17 +339,26 @@ func (p *Pond) awake(ctx context.Context) (*inference.Engine, error) {
 			default: // it was asked already
 			}
 		}
+		if s.Phase == Stopped && s.Ready && p.home != nil && p.cancel == nil && !p.closed && ended == nil {
+			ended = make(chan error, 1)
+			go func() { ended <- p.start(context.Background(), false) }() // Stop and Close end it
+		}
 		p.mu.Unlock()
 		switch {
 		case engine != nil:
 			return engine, nil
 		case s.Phase == Failed:
 			return nil, errors.New(s.Failure)
-		case s.Phase != Loading && !s.Unloaded:
+		case s.Phase != Loading && !s.Unloaded && ended == nil:
 			return nil, errors.New("nothing is loaded")
 		}
 		select {
 		case <-changed:
+		case err := <-ended:
+			if err == nil {
+				err = errors.New("the model was stopped")
+			}
+			return nil, err
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"pond/inference/chat"
 	"pond/inference/qwen36"
@@ -209,5 +210,70 @@ func TestReceipt(t *testing.T) {
 	m := e.Stats().Reuse.Miss
 	if m == nil || !strings.HasPrefix(m.Text, "2 now.") || !strings.HasPrefix(m.WasBefore, "1 now.") || m.ReusedTokens >= m.CommonTokens {
 		t.Errorf("another time of day: got %+v, want the place where the prompts part", m)
+	}
+}
+
+// In quiet mode a turn is followed by a rest of its own length, half a second at most.
+func TestQuietRestsAfterEachTurn(t *testing.T) {
+	e := openTiny(t, Options{})
+	e.Quiet(true)
+	if !e.Stats().Quiet {
+		t.Error("the status does not say so")
+	}
+	w := &worker{e: e}
+	for _, took := range []time.Duration{30 * time.Millisecond, time.Hour} {
+		began := time.Now()
+		w.spend(step, began.Add(-took))
+		if rest := time.Since(began); rest < min(took, longestQuiet) || rest > time.Minute {
+			t.Errorf("a turn of %v: rested for %v", took, rest)
+		}
+	}
+	if r := ask(t, e, user("hello"), Generation{MaxTokens: 3, Sampling: endless(e, 1)}); r.Usage.CompletionTokens != 3 {
+		t.Errorf("got %+v", r.Usage)
+	}
+}
+
+// Short memory takes snapshots first, and what conversations that rest hold after them; an answer that runs keeps its own.
+func TestGiveBackInOrder(t *testing.T) {
+	e := openTiny(t, Options{})
+	ask(t, e, user(strings.Repeat("hello ", 20)), Generation{MaxTokens: 2, Sampling: seeded(1)})
+	before := e.Stats()
+	if before.SnapshotBytes == 0 || before.ContextBytes == 0 {
+		t.Fatalf("got %+v, want something of both", before)
+	}
+	if freed, s := e.GiveBack(Snapshots), e.Stats(); freed != before.SnapshotBytes || s.SnapshotBytes != 0 || s.ContextBytes != before.ContextBytes {
+		t.Errorf("snapshots: got %d bytes freed, %+v", freed, s)
+	}
+	if freed, s := e.GiveBack(Contexts), e.Stats(); freed != before.ContextBytes || s.ContextBytes != 0 || e.kept.held != 0 {
+		t.Errorf("contexts: got %d bytes freed, %+v", freed, s)
+	}
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	a, err := e.Complete(ctx, CompletionRequest{Prompt: "once", Generation: Generation{MaxTokens: 200, Sampling: endless(e, 2)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Next()
+	e.GiveBack(Snapshots)
+	e.GiveBack(Contexts)
+	if r, err := a.Wait(); err != nil || r.Usage.CompletionTokens != 200 {
+		t.Errorf("an answer that runs: got %+v, %v", r.Usage, err)
+	}
+}
+
+// A short question takes a block of keys and values, not the whole context.
+func TestRowsGrowWithTheConversation(t *testing.T) {
+	e := openTiny(t, Options{ContextTokens: 8192})
+	ask(t, e, user("hello"), Generation{MaxTokens: 2, Sampling: seeded(1)})
+	rows := func() (n int) {
+		e.kept.do(func() { n = e.kept.idle[0].Rows() })
+		return n
+	}
+	if n := rows(); n != 256 {
+		t.Errorf("a short question: got %d rows, want 256", n)
+	}
+	ask(t, e, user(strings.Repeat("hello ", 100)), Generation{MaxTokens: 2, Sampling: seeded(1)})
+	if n := rows(); n < 600 || n > 1024 {
+		t.Errorf("a longer one: got %d rows, want what it needs", n)
 	}
 }

@@ -257,7 +257,7 @@ func (l *timelines) play(steps int) {
 	}()
 	for told := 0; l.steps < steps; {
 		l.step()
-		if l.steps >= told+1000 {
+		if l.steps >= told+250 {
 			told = l.steps
 			l.Logf("%d answers so far", told)
 		}

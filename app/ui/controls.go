@@ -23,7 +23,7 @@ const logLines = 2000
 // NewStore is the chats of a folder, answered by a Pond's model.
 func NewStore(p *app.Pond, dir string) *chats.Store {
 	return chats.New(dir, chats.FromEngine(p.Chat, func() bool {
-		phase := p.State().Phase
-		return phase.Serving() || phase == app.Loading
+		s := p.State()
+		return s.Phase.Serving() || s.Phase == app.Loading || s.Phase == app.Stopped && s.Ready // a question starts it
 	}))
 }
