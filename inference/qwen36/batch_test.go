@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"pond/inference/tinymodel"
+	"pond/metal/gputest"
 	"pond/metal/host"
 	"pond/metal/kernels"
 )
@@ -87,5 +88,24 @@ func TestTogetherIsAsAlone(t *testing.T) {
 				checkTogether(t, m, prompts, 3, true)
 			})
 		}
+	}
+}
+
+// On a GPU each row of a product is computed by threadgroups of its own, which do what they would do for it alone.
+func TestGPUTogetherIsAsAlone(t *testing.T) {
+	for _, kind := range []tinymodel.Kind{tinymodel.Tiny, tinymodel.KernelTrue} {
+		t.Run(kind.String(), func(t *testing.T) {
+			prompts, steps := [4]int{5, 1, 4, 9}, 5
+			if kind == tinymodel.KernelTrue {
+				needMetalCheck(t)
+				prompts[0] = kernels.AttnBlock - 2
+			}
+			c, _, s := goldenModel(t, kind)
+			m, err := Options{GPU: true}.NewModel(gputest.Open(t, gputest.Options{}), c, s, 512)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkTogether(t, m, prompts, steps, false)
+		})
 	}
 }

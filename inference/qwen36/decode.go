@@ -70,9 +70,6 @@ func (o Options) batchRows() int {
 			return 1
 		}
 	}
-	if o.GPU { // its kernels take one row
-		return 1
-	}
 	return kernels.MaxBatch
 }
 

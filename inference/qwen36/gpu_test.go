@@ -117,6 +117,14 @@ func checkKernels(t *testing.T, kind tinymodel.Kind, o gputest.Options, shuffle 
 		feed(t, q, ids[:37], 37) // a tile of rows and a rest
 		feed(t, q, ids[37:42], 5)
 		feed(t, q, ids[42:], 0)
+		if m.MostTogether() == 1 {
+			continue
+		}
+		other := newSequence(t, m)
+		feed(t, other, ids[:3], 3)
+		if _, err := m.Step([]*Sequence{q, other}, []int32{ids[5], ids[6]}); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := q.ChunkInParts(ids[:9], LastLogits, 2); err != nil {
 			t.Fatal(err)
 		}

@@ -35,6 +35,7 @@ const (
 	constWidth              // columns of a product of one row; of an expert's down I
 	constSharedWidth        // moe_down_add: columns of the shared expert's
 	constExpertRows         // moe_gate_up: rows of an expert's gate
+	constSeveral            // 1: a product of one row is of a few rows, each by threadgroups of its own
 )
 
 const (
@@ -84,8 +85,26 @@ const (
 	busyCostly = 512
 )
 
-func rowConstants(groups, width int) []Constant {
-	return []Constant{{constRowGroups, int32(groups)}, {constWidth, int32(width)}}
+func rowConstants(groups, width, rows int) []Constant {
+	several := int32(0)
+	if rows > 1 {
+		several = 1
+	}
+	return []Constant{{constRowGroups, int32(groups)}, {constWidth, int32(width)}, {constSeveral, several}}
+}
+
+// times is a launch for so many rows: their threadgroups stand side by side, so that what they read alike is read at one time.
+func (g Grid) times(rows int) Grid {
+	g.Groups[0] *= rows
+	return g
+}
+
+// checkBatch is the limit of the products of decode.
+func checkBatch(rows int) error {
+	if rows < 1 || rows > MaxBatch {
+		return fmt.Errorf("%d rows of a product of decode: want 1 to %d", rows, MaxBatch)
+	}
+	return nil
 }
 
 // wideGroups is how many threadgroups are worth having before they get wider than one set of rows.
@@ -123,15 +142,21 @@ func (t Tuning) linearRowGroups(p LinearParams) int {
 
 func (t Tuning) linearVectorGrid(params any, _ int) Grid {
 	p := params.(LinearParams)
-	return setGrid(p.vectorSets(rowSet*t.linearRowGroups(p)), setLanes(p.K))
+	return setGrid(p.vectorSets(rowSet*t.linearRowGroups(p)), setLanes(p.K)).times(p.M)
 }
 
 func (t Tuning) linearVectorConstants(params any) []Constant {
 	p := params.(LinearParams)
-	return rowConstants(t.linearRowGroups(p), p.K)
+	return rowConstants(t.linearRowGroups(p), p.K, p.M)
 }
 
-func linearCheck(params any) error { return checkWidth(params.(LinearParams).K) }
+func linearCheck(params any) error {
+	p := params.(LinearParams)
+	if err := checkBatch(p.M); err != nil {
+		return err
+	}
+	return checkWidth(p.K)
+}
 
 func (t Tuning) gdnOutRowGroups(p GDNOutParams) int {
 	return t.rowGroups(ceil(p.N, rowSet), setLanes(p.GDN.ValueWidth()), busyCostly)
@@ -139,15 +164,21 @@ func (t Tuning) gdnOutRowGroups(p GDNOutParams) int {
 
 func (t Tuning) gdnOutGrid(params any, _ int) Grid {
 	p := params.(GDNOutParams)
-	return setGrid(ceil(p.N, rowSet*t.gdnOutRowGroups(p)), setLanes(p.GDN.ValueWidth()))
+	return setGrid(ceil(p.N, rowSet*t.gdnOutRowGroups(p)), setLanes(p.GDN.ValueWidth())).times(p.GDN.M)
 }
 
 func (t Tuning) gdnOutConstants(params any) []Constant {
 	p := params.(GDNOutParams)
-	return rowConstants(t.gdnOutRowGroups(p), p.GDN.ValueWidth())
+	return rowConstants(t.gdnOutRowGroups(p), p.GDN.ValueWidth(), p.GDN.M)
 }
 
-func gdnOutCheck(params any) error { return checkWidth(params.(GDNOutParams).GDN.ValueWidth()) }
+func gdnOutCheck(params any) error {
+	p := params.(GDNOutParams).GDN
+	if err := checkBatch(p.M); err != nil {
+		return err
+	}
+	return checkWidth(p.ValueWidth())
+}
 
 const tileThreads = 4 * simd
 
@@ -382,6 +413,14 @@ func moeCheck(params any) error {
 	return checkWidth(p.D)
 }
 
+// moeBatchCheck is moeCheck for the kernels of decode.
+func moeBatchCheck(params any) error {
+	if err := checkBatch(params.(MoEParams).M); err != nil {
+		return err
+	}
+	return moeCheck(params)
+}
+
 func moeConstants(params any) []Constant {
 	return []Constant{{constExpertLanes, int32(ceil(params.(MoEParams).E, simd))}}
 }
@@ -395,12 +434,12 @@ func (t Tuning) gateUpRowGroups(p MoEParams) int {
 
 func (t Tuning) moeGateUpGrid(params any, _ int) Grid {
 	p := params.(MoEParams)
-	return setGrid(p.gateUpSets(rowSet*t.gateUpRowGroups(p)), setLanes(p.D))
+	return setGrid(p.gateUpSets(rowSet*t.gateUpRowGroups(p)), setLanes(p.D)).times(p.M)
 }
 
 func (t Tuning) moeGateUpConstants(params any) []Constant {
 	p := params.(MoEParams)
-	return append(append(moeConstants(params), rowConstants(t.gateUpRowGroups(p), p.D)...), Constant{constExpertRows, int32(p.I)})
+	return append(append(moeConstants(params), rowConstants(t.gateUpRowGroups(p), p.D, p.M)...), Constant{constExpertRows, int32(p.I)})
 }
 
 // downThreads is the threadgroup of moe_down_add: a thread for each block of columns of all chosen experts.
@@ -412,12 +451,12 @@ func (t Tuning) downRowGroups(p MoEParams) int {
 
 func (t Tuning) moeDownGrid(params any, _ int) Grid {
 	p := params.(MoEParams)
-	return grid1(ceil(p.D, rowSet*t.downRowGroups(p)), p.downThreads())
+	return grid1(ceil(p.D, rowSet*t.downRowGroups(p)), p.downThreads()).times(p.M)
 }
 
 func (t Tuning) moeDownConstants(params any) []Constant {
 	p := params.(MoEParams)
-	return append(rowConstants(t.downRowGroups(p), p.I), Constant{constSharedWidth, int32(p.SI)})
+	return append(rowConstants(t.downRowGroups(p), p.I, p.M), Constant{constSharedWidth, int32(p.SI)})
 }
 
 func moeRouteGrid(params any, _ int) Grid {

@@ -14,9 +14,9 @@ func (m maker) linear(k Kernel, mRows, width, bits int, rows ...int) metalCase {
 	c := metalCase{kernel: k, params: p, items: p.N(), tolerance: 1e-5, name: fmt.Sprintf("M%d_K%d_N%v", mRows, width, rows)}
 	switch k.Name {
 	case "q4_gemv_norm", "q8_gemv_norm":
-		c.args = []Arg{m.f32(width), m.bf16(width, 1, 0.2), m.out(p.N())}
+		c.args = []Arg{m.f32(mRows * width), m.bf16(width, 1, 0.2), m.out(mRows * p.N())}
 	case "q4_gemv_add":
-		c.args = []Arg{m.f32(width), m.f32(p.N())}
+		c.args = []Arg{m.f32(mRows * width), m.f32(mRows * p.N())}
 	case "q4_gemm", "q8_gemm":
 		c.args = []Arg{m.f32(mRows * width), m.out(mRows * p.N())}
 	case "q4_gemm_add":
@@ -34,6 +34,11 @@ func linearCases(m maker) []metalCase {
 		out = append(out, m.linear(Q4GemvNorm(), 1, k, 4, 17, 4, 1, 8), m.linear(Q8GemvNorm(), 1, k, 8, 16, 1), m.linear(Q4GemvAdd(), 1, k, 4, 15))
 	}
 	out = append(out, m.linear(Q4GemvNorm(), 1, 4096, 4, 9), m.linear(Q4GemvAdd(), 1, 4096, 4, 8), m.linear(Q4GemvNorm(), 1, 128, 4, 4099))
+	// rows of several sequences, in part of a simdgroup, in one and in two
+	for _, rows := range []int{2, 3, 4} {
+		out = append(out, m.linear(Q4GemvNorm(), rows, 128, 4, 17, 4, 1, 8), m.linear(Q4GemvNorm(), rows, 1088, 4, 33, 9), m.linear(Q8GemvNorm(), rows, 1024, 8, 16, 1), m.linear(Q4GemvAdd(), rows, 2048, 4, 15))
+	}
+	out = append(out, m.linear(Q4GemvNorm(), 3, 64, 4, 68000, 4, 3))
 	// sets of two and of four groups of rows, in part of a simdgroup and in two simdgroups
 	out = append(out, m.linear(Q4GemvNorm(), 1, 64, 4, 68000, 4, 3), m.linear(Q4GemvNorm(), 1, 64, 4, 131100), m.linear(Q8GemvNorm(), 1, 64, 8, 131100, 1), m.linear(Q4GemvNorm(), 1, 1088, 4, 8193, 9),
 		m.linear(Q4GemvAdd(), 1, 1088, 4, 16411))
@@ -90,6 +95,9 @@ func gdnCases(m maker) []metalCase {
 		p := m.gdn(shape, 1)
 		out = append(out, metalCase{kernel: Q4GemvGDNOut(), name: fmt.Sprintf("HV%d_DV%d", p.HV, p.DV), params: GDNOutParams{p, 13}, items: 13, tolerance: 1e-5,
 			args: append([]Arg{m.f32(p.ValueWidth()), m.f32(p.Stride), m.bf16(p.DV, 1, 0.2), m.f32(13)}, m.matrix(13, p.ValueWidth(), 4)...)})
+		three := m.gdn(shape, 3)
+		out = append(out, metalCase{kernel: Q4GemvGDNOut(), name: fmt.Sprintf("HV%d_DV%d_M3", p.HV, p.DV), params: GDNOutParams{three, 13}, items: 13, tolerance: 1e-5,
+			args: append([]Arg{m.f32(3 * p.ValueWidth()), m.f32(3 * p.Stride), m.bf16(p.DV, 1, 0.2), m.f32(3 * 13)}, m.matrix(13, p.ValueWidth(), 4)...)})
 		for _, c := range []struct{ tokens, pos int }{{1, 0}, {3, 2}, {5, 9}, {16, 1}, {17, 32768}, {33, 5}, {66, 0}} {
 			p := m.gdn(shape, c.tokens)
 			name := fmt.Sprintf("HK%d_HV%d_DK%d_DV%d_M%d_pos%d", p.HK, p.HV, p.DK, p.DV, c.tokens, c.pos)
@@ -254,6 +262,16 @@ func moeCases(m maker) []metalCase {
 		down := append(m.matrix(p.E*p.D, p.I, 4), m.matrix(p.D, p.SI, 4)...)
 		out = append(out, metalCase{kernel: MoEDownAdd(), name: name, params: p, items: p.D, tolerance: 1e-5,
 			args: append([]Arg{m.f32(p.ActWidth()), m.routes(p), m.f32(p.T + 1), m.f32(p.D)}, down...)})
+		for _, tokens := range []int{2, 4} {
+			p := m.moe(shape, tokens)
+			name := fmt.Sprintf("%s_M%d", name, tokens)
+			logits := m.f32(p.M * (p.E + 1))
+			copy(logits.F32[p.E+1:], logits.F32[:p.T]) // of one expert for both
+			out = append(out, metalCase{kernel: MoEGateUp(), name: name, params: p, items: p.GateUpItems(), tolerance: 2e-5,
+				args: append([]Arg{m.f32(p.M * p.D), m.bf16(p.D, 1, 0.2), logits, m.ids(p.M * p.T), m.out(p.M * (p.T + 1)), m.out(p.M * p.ActWidth())}, w...)},
+				metalCase{kernel: MoEDownAdd(), name: name, params: p, items: p.D, tolerance: 1e-5,
+					args: append([]Arg{m.f32(p.M * p.ActWidth()), m.routes(p), m.f32(p.M * (p.T + 1)), m.f32(p.M * p.D)}, down...)})
+		}
 		for _, tokens := range []int{1, 7, 9, 40} {
 			if shape == realMoE {
 				break // too much for many tokens

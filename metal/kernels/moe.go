@@ -93,7 +93,7 @@ func fewVectors(y []float32, m matrix, r0, n int, xs [][]float32, ws *Workspace)
 // logits are cheaper than a level), gate and up of the chosen experts and, as one more, of the shared expert, SwiGLU. An expert that several
 // tokens chose is read once. The worker of item 0 stores the routes for the second half. One item is one row of one choice.
 func MoEGateUp() Kernel {
-	return Kernel{Name: "moe_gate_up", Segments: 4, Grid: Tuning{}.moeGateUpGrid, Constants: Tuning{}.moeGateUpConstants, Check: moeCheck,
+	return Kernel{Name: "moe_gate_up", Segments: 4, Grid: Tuning{}.moeGateUpGrid, Constants: Tuning{}.moeGateUpConstants, Check: moeBatchCheck,
 		Buffers: []Buffer{{"x", F32, Read, "[M, D]"}, {"norm", BF16, Read, "[D]"}, {"logits", F32, Read, "[M, E+1]"},
 			{"ids", U32, Write, "[M, T]"}, {"weights", F32, Write, "[M, T+1]"}, {"act", F32, Write, "[M, T*I + SI]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
@@ -152,7 +152,7 @@ func MoEGateUp() Kernel {
 // MoEDownAdd is the second half: x += Σ_k weights[k]·down_k(act_k) + weights[T]·shared_down(act_T) of each token, added in rank order. One item
 // is one row.
 func MoEDownAdd() Kernel {
-	return Kernel{Name: "moe_down_add", Segments: 2, Grid: Tuning{}.moeDownGrid, Constants: Tuning{}.moeDownConstants, Check: moeCheck,
+	return Kernel{Name: "moe_down_add", Segments: 2, Grid: Tuning{}.moeDownGrid, Constants: Tuning{}.moeDownConstants, Check: moeBatchCheck,
 		Buffers: []Buffer{{"act", F32, Read, "[M, T*I + SI]"}, {"ids", U32, Read, "[M, T]"}, {"weights", F32, Read, "[M, T+1]"}, {"x", F32, ReadWrite, "[M, D]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)

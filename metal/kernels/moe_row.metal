@@ -1,4 +1,4 @@
-// The experts of one token, and the choice of experts of any number of tokens.
+// The experts of one token, or one each of a few sequences, and the choice of experts of any number of tokens.
 
 // A float as a whole number of the same order, and back.
 static inline uint ordered(float x) {
@@ -66,11 +66,12 @@ kernel void moe_route(device const float* logits [[buffer(0)]], device uint* ids
     }
 }
 
-// moe_gate_up: act [T*I + SI] = silu(G h) ⊙ (U h), h = x̂ ⊙ norm, for the chosen experts in order of rank and, as one more, the shared
+// moe_gate_up: act [M, T*I + SI] = silu(G h) ⊙ (U h), h = x̂ ⊙ norm, for the chosen experts in order of rank and, as one more, the shared
 // expert. A set of lanes takes rows of gate and the rows of up that go with them, four
 // by four, so that SwiGLU needs one exchange.
 // Each threadgroup's first simdgroup chooses the experts again from the router's logits, 257 numbers, rather than wait a
-// level for it, as far as the rank that it works for; threadgroup 0 chooses all and stores them for moe_down_add. Grid: sets, expert by expert.
+// level for it, as far as the rank that it works for; threadgroup 0 chooses all and stores them for moe_down_add. Grid: for each token sets, expert by expert;
+// what tokens have in common, the shared expert above all, is read side by side.
 kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat* norm [[buffer(1)]], device const float* logits [[buffer(2)]],
                         device uint* ids [[buffer(3)]], device float* weights [[buffer(4)]], device float* act [[buffer(5)]],
                         WEIGHTS(0, 6, 7, 8), WEIGHTS(1, 9, 10, 11), WEIGHTS(2, 12, 13, 14), WEIGHTS(3, 15, 16, 17),
@@ -80,6 +81,12 @@ kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat
     threadgroup uint chosen[32];
     const uint k = WIDTH, E = p.E, T = p.T, I = EXPERT_ROWS, SI = p.SI;
     const uint set = set_rows() / 2, per_expert = ceil_div(I, set), routed = T * per_expert; // gate rows of a set
+    const ulong token = row_of_batch(tg, p.M);
+    x += token * k;
+    logits += token * (E + 1);
+    ids += token * T;
+    weights += token * (T + 1);
+    act += token * (T * I + SI);
     const Place at = place_of(k, tg, threads, tid);
     Columns c;
     float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f}, sq = 0.0f;
@@ -134,13 +141,18 @@ kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat
     }
 }
 
-// moe_down_add: x [D] += sum over ranks of weights[r]·(down_r act_r) + weights[T]·(shared down act_T): one product with all chosen experts
+// moe_down_add: x [M, D] += sum over ranks of weights[r]·(down_r act_r) + weights[T]·(shared down act_T): one product with all chosen experts
 // side by side, T*I + SI columns. A threadgroup takes the rows of one set; a thread owns 32 columns of one expert, scaled by its weight.
 // Sums: within a simdgroup, then over the simdgroups in order.
 kernel void moe_down_add(device const float* act [[buffer(0)]], device const uint* ids [[buffer(1)]], device const float* weights [[buffer(2)]],
                          device float* x [[buffer(3)]], WEIGHTS(0, 4, 5, 6), WEIGHTS(1, 7, 8, 9), constant MoEParams& p [[buffer(10)]], THREAD_1D) {
     threadgroup float part[PARTS];
     const uint D = p.D, T = p.T, I = WIDTH, SI = SHARED_WIDTH;
+    const ulong token = row_of_batch(tg, p.M);
+    act += token * (T * I + SI);
+    ids += token * T;
+    weights += token * (T + 1);
+    x += token * D;
     const uint per_expert = I / 32, routed = T * per_expert, row0 = tg * set_rows();
     const bool holds_columns = tid < routed + SI / 32;
     const bool shared = tid >= routed;

@@ -24,6 +24,7 @@ constant int EVEN_BLOCKS [[function_constant(9)]];  // attention of one token: 1
 constant int WIDTH [[function_constant(11)]];       // columns of a product of one row: K; of an expert's down I
 constant int SHARED_WIDTH [[function_constant(12)]]; // moe_down_add: SI
 constant int EXPERT_ROWS [[function_constant(13)]];  // moe_gate_up: I
+constant int SEVERAL [[function_constant(14)]];     // products of one row: 1, p.M rows, each by threadgroups of its own
 constant int STORED_STATE [[function_constant(10)]]; // gdn_scan: 1, the state lies in memory between tokens, to try what registers are worth
 
 constant constexpr uint SIMD = 32;

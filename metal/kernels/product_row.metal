@@ -1,4 +1,4 @@
-// Products of weight matrices with one row, for decode: y = W x. They are bound by reading W once.
+// Products of weight matrices with one row, or one each of a few sequences, for decode: y = W x. They are bound by reading W once.
 //
 // A *set* of lanes computes ROW_GROUPS times eight rows of W: more where rows are many, fewer where a GPU would stand half
 // empty. A lane owns 32 columns, which it holds in registers with their sum, and reads 16 bytes (4-bit codes) or 32 bytes (8-bit)
@@ -151,6 +151,21 @@ static inline Place place_of(uint k, uint tg, uint threads, uint tid) {
     return Place{1u << power, tg * (threads >> power) + (tid >> power), tid & ((1u << power) - 1)};
 }
 
+// Rows of as many sequences take one launch: row m of them is threadgroups m, M+m, 2M+m, ..., each of which does what it would do for a lone row.
+// Those that read the same weights stand side by side, so the weights come from memory once, and from the caches for the other rows. Returns
+// the row, and makes tg the threadgroup's number in it.
+static inline ulong row_of_batch(thread uint& tg, int rows) {
+    if (SEVERAL == 0) {
+        return 0;
+    }
+    const uint m = tg % uint(rows);
+    tg /= uint(rows);
+    return m;
+}
+
+// Width of the output of a product.
+static inline uint all_rows(constant LinearParams& p) { return p.Rows[0] + p.Rows[1] + p.Rows[2] + p.Rows[3]; }
+
 // Rows of a set.
 static inline uint set_rows() { return 8 * ROW_GROUPS; }
 
@@ -273,16 +288,17 @@ static inline void gemv_norm(device const float* x, device const bfloat* norm, d
     }
 }
 
-// q4_gemv_norm: y [N] = W (x̂ ⊙ norm), x̂ = x / sqrt(mean(x²) + eps), for up to four matrices side by side in y.
-// Grid: sets of rows, matrix by matrix; a threadgroup holds one set or as many as fit in 128 threads.
+// q4_gemv_norm: y [M, N] = W (x̂ ⊙ norm), x̂ = x / sqrt(mean(x²) + eps), for up to four matrices side by side in y.
+// Grid: for each row of x sets of rows of W, matrix by matrix; a threadgroup holds one set or as many as fit in 128 threads.
 kernel void q4_gemv_norm(device const float* x [[buffer(0)]], device const bfloat* norm [[buffer(1)]], device float* y [[buffer(2)]],
                          WEIGHTS(0, 3, 4, 5), WEIGHTS(1, 6, 7, 8), WEIGHTS(2, 9, 10, 11), WEIGHTS(3, 12, 13, 14),
                          constant LinearParams& p [[buffer(15)]], THREAD_1D) {
     threadgroup float part[PARTS];
     threadgroup float squares[32];
+    const ulong token = row_of_batch(tg, p.M);
     const Place at = place_of(WIDTH, tg, threads, tid);
     const SetRows rows = rows_of(p, at.set);
-    gemv_norm<4>(x, norm, y, PICK_MATRIX(rows.segment), rows, at, p, part, squares, lane, sg);
+    gemv_norm<4>(x + token * WIDTH, norm, y + token * all_rows(p), PICK_MATRIX(rows.segment), rows, at, p, part, squares, lane, sg);
 }
 
 // q8_gemv_norm: the same for 8-bit codes: router and shared expert's gate.
@@ -291,9 +307,10 @@ kernel void q8_gemv_norm(device const float* x [[buffer(0)]], device const bfloa
                          constant LinearParams& p [[buffer(15)]], THREAD_1D) {
     threadgroup float part[PARTS];
     threadgroup float squares[32];
+    const ulong token = row_of_batch(tg, p.M);
     const Place at = place_of(WIDTH, tg, threads, tid);
     const SetRows rows = rows_of(p, at.set);
-    gemv_norm<8>(x, norm, y, PICK_MATRIX(rows.segment), rows, at, p, part, squares, lane, sg);
+    gemv_norm<8>(x + token * WIDTH, norm, y + token * all_rows(p), PICK_MATRIX(rows.segment), rows, at, p, part, squares, lane, sg);
 }
 
 // The residual in the epilogue: x[row] += W c for the rows of a set, c in the lanes, the first four rows in next. Every thread of the threadgroup
@@ -315,25 +332,26 @@ static inline void add_rows(device float* x, Matrix m, Place at, thread FourRows
     }
 }
 
-// q4_gemv_add: x [N] += W v, v [K]. Grid as q4_gemv_norm.
+// q4_gemv_add: x [M, N] += W v, v [M, K]. Grid as q4_gemv_norm.
 kernel void q4_gemv_add(device const float* v [[buffer(0)]], device float* x [[buffer(1)]], WEIGHTS(0, 2, 3, 4),
                         constant LinearParams& p [[buffer(5)]], THREAD_1D) {
     threadgroup float part[PARTS];
     const uint k = WIDTH;
+    const ulong token = row_of_batch(tg, p.M);
     const Place at = place_of(k, tg, threads, tid);
     const Matrix m = MATRIX_OF(0, p.Rows[0]);
     FourRows<4> next;
     fetch_rows<4>(next, m, k, at.set * set_rows(), block_of(at.lane, k));
     Columns c;
     if (at.lane * 32 < k) {
-        load_columns(c, v + at.lane * 32);
+        load_columns(c, v + token * k + at.lane * 32);
     } else {
         clear_columns(c);
     }
-    add_rows(x, m, at, next, c, part, lane, sg);
+    add_rows(x + token * m.rows, m, at, next, c, part, lane, sg);
 }
 
-// q4_gemv_gdn_out: x [N] += W (RMSNorm(y; norm) ⊙ silu(z)), the norm over each value head of DV, y [HV, DV], z inside "in".
+// q4_gemv_gdn_out: x [M, N] += W (RMSNorm(y; norm) ⊙ silu(z)), the norm over each value head of DV, y [M, HV, DV], z inside "in".
 // A lane's 32 columns lie in one head; the sums of squares of a head's lanes meet in threadgroup memory. Grid as q4_gemv_norm.
 kernel void q4_gemv_gdn_out(device const float* y [[buffer(0)]], device const float* in [[buffer(1)]], device const bfloat* norm [[buffer(2)]],
                             device float* x [[buffer(3)]], WEIGHTS(0, 4, 5, 6), constant GDNOutParams& p [[buffer(7)]], THREAD_1D) {
@@ -341,6 +359,9 @@ kernel void q4_gemv_gdn_out(device const float* y [[buffer(0)]], device const fl
     threadgroup float squares[1024];
     const uint dv = p.GDN.DV, k = WIDTH;
     const uint z0 = 2 * p.GDN.HK * p.GDN.DK + k; // behind q, k, v
+    const ulong token = row_of_batch(tg, p.GDN.M);
+    y += token * k;
+    in += token * uint(p.GDN.Stride);
     const Place at = place_of(k, tg, threads, tid);
     const uint col = at.lane * 32;
     const Matrix m = MATRIX_OF(0, p.N);
@@ -376,5 +397,5 @@ kernel void q4_gemv_gdn_out(device const float* y [[buffer(0)]], device const fl
             c.x[j] *= inv;
         }
     }
-    add_rows(x, m, at, next, c, part, lane, sg);
+    add_rows(x + token * m.rows, m, at, next, c, part, lane, sg);
 }
