@@ -54,6 +54,12 @@ func realParams(m int) map[string]any {
 			out[k.Name] = moe
 		}
 	}
+	if m > MaxBatch { // the products of decode take no more
+		few := realParams(MaxBatch)
+		for _, name := range []string{"q4_gemv_add", "q4_gemv_norm", "q8_gemv_norm", "q4_gemv_gdn_out", "moe_gate_up", "moe_down_add"} {
+			out[name] = few[name]
+		}
+	}
 	return out
 }
 
