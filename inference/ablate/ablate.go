@@ -30,11 +30,13 @@ const (
 	FusedGDN            Switch = "fused-gdn"
 	FusedNorm           Switch = "fused-norm"
 	GQAPacking          Switch = "gqa-packing"
+	HalfExperts         Switch = "half-experts"
 	HalfKV              Switch = "half-kv"
 	FusedResidual       Switch = "fused-residual"
 	RegisterGDNScan     Switch = "register-gdn-scan"
 	ResidentRouting     Switch = "resident-routing"
 	SplitPrefillKeys    Switch = "split-prefill-keys"
+	SplitProducts       Switch = "split-products"
 	TensorOps           Switch = "tensor-ops"
 	TileHeight          Switch = "tile-height"
 	WideSets            Switch = "wide-sets"
@@ -66,10 +68,12 @@ func Table() []Entry {
 		{FusedNorm, "decode: RMSNorm in the prologue of the mixers' input products", "a norm of its own before them", false},
 		{FusedResidual, "what a mixer adds to the stream is added by its output product", "by a dispatch of its own behind it; in decode the delta net's gated norm has one too", false},
 		{GQAPacking, "decode: all query heads of a KV head share each key's read once there are blocks enough to fill a GPU", "a query head a threadgroup, the second reader finds the rows in the cache", true},
+		{HalfExperts, "prefill: a GPU keeps what the experts give as bf16 until it is added up", "as float32, twice the bytes", false},
 		{HalfKV, "a GPU keeps keys and values as bf16", "as float32, twice the bytes of a context", false},
 		{RegisterGDNScan, "prefill: the recurrent state stays in registers for a whole chunk", "it is written to memory and read again after every token", true},
 		{ResidentRouting, "prefill: the device lists the tokens of each expert", "the host does, between two passes, for every layer", true},
 		{SplitPrefillKeys, "prefill: the keys before a short chunk are taken in parts, so that they fill a GPU", "by as many threadgroups as there are groups of queries", false},
+		{SplitProducts, "prefill: output products of short chunks are made in parts, which the norm behind them adds", "in one, by fewer threadgroups than a GPU has cores", false},
 		{TensorOps, "prefill: products of many rows by Metal 4's tensor operations where a GPU has units for them, rounded to bf16", "by simdgroup matrices in float32", false},
 		{TileHeight, "prefill: tiles of 8 to 64 rows, by the rows there are, in the experts by those that each received", "64 rows always", true},
 		{WideSets, "decode: up to 32 rows of a matrix share the input vector in registers", "eight", true},

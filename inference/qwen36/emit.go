@@ -54,6 +54,7 @@ type emitter struct {
 	*plan.Builder
 	Options
 	s       Shape
+	parts   *plan.Range           // products that are still to be added to the stream, by the norm that follows
 	decodes bool                  // the plan of one token a sequence, by its own kernels
 	tokens  int                   // M; in decode also the sequences
 	context int                   // rows of the KV cache
@@ -95,6 +96,14 @@ func (e *emitter) vector(name string, n int) plan.Range {
 
 func (e *emitter) scratch(name string, n int) plan.Range {
 	return e.Buffer(name, plan.Scratch, plan.F32, n)
+}
+
+// scratchHalf is scratch of bf16, where a GPU keeps it so.
+func (e *emitter) scratchHalf(name string, n int, t kernels.DType) plan.Range {
+	if t == kernels.BF16 {
+		return e.Buffer(name, plan.Scratch, plan.BF16, n)
+	}
+	return e.scratch(name, n)
 }
 
 func (e *emitter) scratchIDs(name string, n int) plan.Range {

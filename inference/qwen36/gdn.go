@@ -97,8 +97,16 @@ func (e *emitter) gdnOutput(b gdnBlock, name string) {
 // columns is the size of some columns of float32 rows, where a kernel reads no more of them.
 func columns(rows, width int) int64 { return int64(rows*width) * plan.F32.Bytes() }
 
-// mixerOutput appends x += W o by a kernel that adds, or else by a product and a sum.
+// mixerOutput appends x += W o by a kernel that adds, or else by a product and a sum. Where a chunk is so short that a GPU would stand idle the
+// product is made in parts, and the norm behind it adds them.
 func (e *emitter) mixerOutput(name string, adds kernels.Kernel, o plan.Range, out linear) {
+	if p := e.product(e.tokens, out); e.splits(p) {
+		p.Parts = p.WorthParts()
+		parts := e.scratch(fmt.Sprintf("mixer.parts%d", p.Parts), p.Parts*e.tokens*e.s.Hidden)
+		e.dispatch(name+".out", kernels.Q4GemmSplit(), p, p.N(), ranges(o, parts), out)
+		e.parts = &parts
+		return
+	}
 	if !e.Ablate.Off(ablate.FusedResidual) {
 		e.gemm(name+".out", adds, o, e.stream(), out)
 		return
@@ -106,6 +114,11 @@ func (e *emitter) mixerOutput(name string, adds kernels.Kernel, o plan.Range, ou
 	y := e.scratch("mixer.y", e.tokens*e.s.Hidden)
 	e.gemm(name+".out", kernels.Q4Gemm(), o, y, out)
 	e.dispatch(name+".add", kernels.ResidualAdd(), kernels.ResidualParams{M: e.tokens, D: e.s.Hidden}, e.tokens, ranges(y, e.stream()))
+}
+
+// splits reports whether a product is made in parts.
+func (e *emitter) splits(p kernels.LinearParams) bool {
+	return e.GPU && !e.decodes && p.WorthParts() > 1 && !e.Ablate.Off(ablate.FusedResidual) && !e.off(ablate.FusedDequantisation) && !e.off(ablate.SplitProducts)
 }
 
 // mixerInput appends the norm and the input projections of a mixer; for one token as one kernel.
@@ -142,7 +155,14 @@ func (e *emitter) gemm(name string, k kernels.Kernel, x, y plan.Range, w ...line
 // norm appends h = RMSNorm(x) of a chunk.
 func (e *emitter) norm(name, weight string) plan.Range {
 	h := e.scratch("h", e.tokens*e.s.Hidden)
-	e.dispatch(name, kernels.RMSNorm(), kernels.NormParams{M: e.tokens, D: e.s.Hidden, Eps: e.eps()}, e.tokens,
+	p := kernels.NormParams{M: e.tokens, D: e.s.Hidden, Eps: e.eps()}
+	if e.parts != nil {
+		p.Parts = int(e.parts.Len / h.Len)
+		e.dispatch(name, kernels.RMSNormAdd(), p, e.tokens, ranges(*e.parts, e.vector(weight, e.s.Hidden), e.stream(), h))
+		e.parts = nil
+		return h
+	}
+	e.dispatch(name, kernels.RMSNorm(), p, e.tokens,
 		ranges(e.stream(), e.vector(weight, e.s.Hidden), h))
 	return h
 }

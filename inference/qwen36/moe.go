@@ -1,6 +1,7 @@
 package qwen36
 
 import (
+	"pond/inference/ablate"
 	"pond/inference/plan"
 	"pond/metal/kernels"
 )
@@ -70,8 +71,12 @@ func (e *emitter) moePrefill(layer int, name string) {
 	e.dispatch(name+".group", kernels.MoEGroup(), b.params, 1, ranges(b.ids, order, offsets))
 	act := e.scratch("moe.act", pairs*s.Inter)
 	e.dispatch(name+".gate_up", kernels.MoEGateUpGrouped(), b.params, s.Experts*s.Inter, ranges(h, order, offsets, act), b.gate, b.up)
-	y := e.scratch("moe.y", pairs*s.Hidden)
-	e.dispatch(name+".down", kernels.MoEDownGrouped(), b.params, s.Experts*s.Hidden, ranges(act, order, offsets, y), b.down)
+	half := kernels.F32
+	if !e.decodes && e.GPU && !e.off(ablate.HalfExperts) {
+		half = kernels.BF16
+	}
+	y := e.scratchHalf("moe.y", pairs*s.Hidden, half)
+	e.dispatch(name+".down", kernels.MoEDownGrouped(half), b.params, s.Experts*s.Hidden, ranges(act, order, offsets, y), b.down)
 
 	gu := e.scratch("moe.shared.gu", m*2*s.SharedInter)
 	e.gemm(name+".shared.gate_up", kernels.Q4Gemm(), h, gu, b.sharedGate, b.sharedUp)
@@ -79,5 +84,5 @@ func (e *emitter) moePrefill(layer int, name string) {
 	e.dispatch(name+".shared.silu", kernels.SiluMul(), kernels.SiluMulParams{M: m, I: s.SharedInter}, m, ranges(gu, sact))
 	sy := e.scratch("moe.shared.y", m*s.Hidden)
 	e.gemm(name+".shared.down", kernels.Q4Gemm(), sact, sy, b.sharedDown)
-	e.dispatch(name+".combine", kernels.MoECombine(), b.params, m, ranges(y, sy, b.weights, e.stream()))
+	e.dispatch(name+".combine", kernels.MoECombine(half), b.params, m, ranges(y, sy, b.weights, e.stream()))
 }

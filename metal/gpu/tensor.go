@@ -136,9 +136,12 @@ func (d *Device) checkTensors() error {
 	return nil
 }
 
-// agree compares within the rounding of an exponential.
+// agree compares within the rounding of an exponential; what is not float32 must be the same.
 func agree(got, want []float32) error {
 	for i, w := range want {
+		if math.Float32bits(got[i]) == math.Float32bits(w) {
+			continue
+		}
 		if d := math.Abs(float64(got[i]) - float64(w)); !(d <= 1e-5*(1+math.Abs(float64(w)))) {
 			return fmt.Errorf("element %d: got %v, want %v", i, got[i], w)
 		}
@@ -182,6 +185,9 @@ func (c *tensorCheck) dispatches() []metal.Dispatch {
 		p.Rows = [kernels.MaxSegments]int{66}
 		x, y = c.numbers(rows*checkWidth), c.numbers(rows*p.N())
 		add("q4_gemm_add", p, p.N(), y, append([]metal.Buffer{x, y}, c.matrix(66, checkWidth)...)...)
+		p.Parts = 3
+		x, y = c.numbers(rows*checkWidth), c.numbers(p.Parts*rows*p.N())
+		add("q4_gemm_split", p, p.N(), y, append([]metal.Buffer{x, y}, c.matrix(66, checkWidth)...)...)
 	}
 	p := kernels.MoEParams{M: checkRows, D: checkWidth, E: checkExperts, T: checkChoose, I: checkInter, SI: checkInter}
 	order, offsets := c.routes(p)
@@ -189,6 +195,8 @@ func (c *tensorCheck) dispatches() []metal.Dispatch {
 	add("moe_gate_up_grouped", p, p.E*p.I, act, append([]metal.Buffer{h, order, offsets, act}, append(c.matrix(p.E*p.I, p.D), c.matrix(p.E*p.I, p.D)...)...)...)
 	act, y := c.numbers(p.M*p.T*p.I), c.numbers(p.M*p.T*p.D)
 	add("moe_down_grouped", p, p.E*p.D, y, append([]metal.Buffer{act, order, offsets, y}, c.matrix(p.E*p.D, p.I)...)...)
+	half := c.numbers(p.M * p.T * p.D / 2)
+	add("moe_down_grouped_bf16", p, p.E*p.D, half, append([]metal.Buffer{act, order, offsets, half}, c.matrix(p.E*p.D, p.I)...)...)
 	return out
 }
 

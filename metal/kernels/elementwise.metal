@@ -19,17 +19,22 @@ kernel void embed_q4(device const uint* tokens [[buffer(0)]], device float* x [[
     }
 }
 
-// rmsnorm: y [M, D] = x / sqrt(mean(x²) + eps) ⊙ norm. One threadgroup a row, four columns a thread at a time.
-kernel void rmsnorm(device const float* x [[buffer(0)]], device const bfloat* norm [[buffer(1)]], device float* y [[buffer(2)]],
-                    constant NormParams& p [[buffer(3)]], THREAD_1D) {
-    threadgroup float squares[32];
+// A row of a norm: y = x / sqrt(mean(x²) + eps) ⊙ norm, four columns a thread at a time. add: x, which is stored again, gets the parts first.
+static inline void norm_row(device const float4* x, device float4* sum, device const float4* parts, device const bfloat4* norm, device float4* y, bool add,
+                            constant NormParams& p, threadgroup float* squares, uint threads, uint tid, uint lane, uint sg) {
     const uint quads = p.D / 4;
-    device const float4* row = (device const float4*)(x + ulong(tg) * p.D);
-    device const bfloat4* w = (device const bfloat4*)norm;
-    device float4* out = (device float4*)(y + ulong(tg) * p.D);
+    const ulong next = ulong(p.M) * quads; // between parts
     float s = 0.0f;
     for (uint i = tid; i < quads; i += threads) {
-        const float4 v = row[i];
+        float4 v = x[i];
+        if (add) {
+            float4 more = parts[i];
+            for (int j = 1; j < p.Parts; ++j) {
+                more += parts[j * next + i];
+            }
+            v += more;
+            sum[i] = v;
+        }
         s += dot(v, v);
     }
     s = simd_sum(s);
@@ -43,8 +48,28 @@ kernel void rmsnorm(device const float* x [[buffer(0)]], device const bfloat* no
     }
     const float inv = precise::rsqrt(total / float(p.D) + p.Eps);
     for (uint i = tid; i < quads; i += threads) {
-        out[i] = row[i] * inv * float4(w[i]);
+        y[i] = (add ? sum[i] : x[i]) * inv * float4(norm[i]); // a thread reads what it wrote
     }
+}
+
+// rmsnorm: y [M, D] = x / sqrt(mean(x²) + eps) ⊙ norm. One threadgroup a row.
+kernel void rmsnorm(device const float* x [[buffer(0)]], device const bfloat* norm [[buffer(1)]], device float* y [[buffer(2)]],
+                    constant NormParams& p [[buffer(3)]], THREAD_1D) {
+    threadgroup float squares[32];
+    const ulong row = ulong(tg) * p.D;
+    device const float4* from = (device const float4*)(x + row);
+    device float4* to = (device float4*)(y + row);
+    norm_row(from, to, from, (device const bfloat4*)norm, to, false, p, squares, threads, tid, lane, sg);
+}
+
+// rmsnorm_add: x [M, D] += the Parts products of parts [Parts, M, D]; y = RMSNorm(x; norm). One threadgroup a row.
+kernel void rmsnorm_add(device const float* parts [[buffer(0)]], device const bfloat* norm [[buffer(1)]], device float* x [[buffer(2)]],
+                        device float* y [[buffer(3)]], constant NormParams& p [[buffer(4)]], THREAD_1D) {
+    threadgroup float squares[32];
+    const ulong row = ulong(tg) * p.D;
+    device float4* stream = (device float4*)(x + row);
+    norm_row(stream, stream, (device const float4*)(parts + row), (device const bfloat4*)norm, (device float4*)(y + row), true, p, squares, threads, tid,
+             lane, sg);
 }
 
 // silu_mul: act [M, I] = silu(gate) ⊙ up, gate and up side by side in gu [M, 2*I]. A thread takes four columns.

@@ -193,6 +193,35 @@ func (t Tuning) linearMatrixGrid(params any, _ int) Grid {
 	return g
 }
 
+// Tiles that fill a GPU of 40 cores, and the least part of K that is worth a result of its own.
+const (
+	busyTiles      = 120
+	leastPartWidth = 2 * Group
+)
+
+// WorthParts is in how many parts Q4GemmSplit would take this product; one: its tiles are enough as they are.
+func (p LinearParams) WorthParts() int {
+	g := Tuning{}.linearMatrixGrid(p, 0).Groups
+	parts := 1
+	for parts*g[0]*g[1] < busyTiles && p.K%(2*parts*Group) == 0 && p.K/(2*parts) >= leastPartWidth {
+		parts *= 2
+	}
+	return parts
+}
+
+func (t Tuning) linearSplitGrid(params any, items int) Grid {
+	g := t.linearMatrixGrid(params, items)
+	g.Groups[2] = params.(LinearParams).Parts
+	return g
+}
+
+func linearSplitCheck(params any) error {
+	if p := params.(LinearParams); p.Parts < 1 || p.K%(p.Parts*Group) != 0 {
+		return fmt.Errorf("%d parts of width %d: want whole groups of %d in each", p.Parts, p.K, Group)
+	}
+	return nil
+}
+
 func (t Tuning) linearMatrixConstants(params any) []Constant {
 	return []Constant{{constTileRows, int32(t.tileRows(params.(LinearParams).M))}}
 }

@@ -17,8 +17,8 @@ func TestEncodeParams(t *testing.T) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("got % x, want % x", got, want)
 	}
-	if got, err = EncodeParams(LinearParams{Rows: [MaxSegments]int{1, 2, 3, 4}}); err != nil || len(got) != 32 || got[12] != 1 || got[24] != 4 {
-		t.Errorf("arrays: got % x, %v, want eight words with the rows from the fourth on", got, err)
+	if got, err = EncodeParams(LinearParams{Rows: [MaxSegments]int{1, 2, 3, 4}}); err != nil || len(got) != 36 || got[12] != 1 || got[24] != 4 {
+		t.Errorf("arrays: got % x, %v, want nine words with the rows from the fourth on", got, err)
 	}
 	if got, err = EncodeParams(struct{ A, B bool }{true, false}); err != nil || !bytes.Equal(got, []byte{1, 0, 0, 0, 0, 0, 0, 0}) {
 		t.Errorf("bools: got % x, %v", got, err)
@@ -41,7 +41,7 @@ func realParams(m int) map[string]any {
 	lin := LinearParams{M: m, K: 2048, Bits: 4, Rows: [MaxSegments]int{8192, 4096, 32, 32}}
 	dense := LinearParams{M: m, K: 2048, Bits: 32, Rows: [MaxSegments]int{12352}}
 	router := LinearParams{M: m, K: 2048, Bits: 8, Rows: [MaxSegments]int{256, 1}}
-	out := map[string]any{"count_token": SampleParams{248077}, "draw_token": SampleParams{248077}, "logit_bests": SampleParams{248077}, "embed_q4": EmbedParams{m, 2048, 248320}, "rmsnorm": NormParams{m, 2048, 1e-6}, "residual_add": ResidualParams{m, 2048}, "silu_mul": SiluMulParams{m, 512},
+	out := map[string]any{"count_token": SampleParams{248077}, "draw_token": SampleParams{248077}, "logit_bests": SampleParams{248077}, "embed_q4": EmbedParams{m, 2048, 248320}, "rmsnorm": NormParams{M: m, D: 2048, Eps: 1e-6}, "rmsnorm_add": NormParams{M: m, D: 2048, Eps: 1e-6, Parts: 4}, "q4_gemm_split": LinearParams{M: m, K: 4096, Bits: 4, Rows: [MaxSegments]int{2048}, Parts: 4}, "residual_add": ResidualParams{m, 2048}, "silu_mul": SiluMulParams{m, 512},
 		"f32_gemm": dense, "f32_gemm_add": dense, "q4_unpack": lin, "q8_unpack": router, "q4_gemm": lin, "q4_gemm_add": lin, "q4_gemv_add": lin, "q4_gemv_norm": lin, "q8_gemm": router, "q8_gemv_norm": router,
 		"q4_gemv_gdn_out": GDNOutParams{gdn, 2048}}
 	for _, k := range All() {

@@ -7,6 +7,8 @@ type LinearParams struct {
 	Bits int              // 4 or 8
 	Rows [MaxSegments]int // rows of each matrix, zero where absent; their outputs lie side by side
 	Eps  float32          // of the norm in the prologue, where there is one
+	// Parts is in how many parts K is taken, of whole groups each, where the kernel takes it in parts.
+	Parts int
 }
 
 // N is the width of the output.
@@ -158,6 +160,35 @@ func Q4GemmAdd() Kernel {
 		}}
 }
 
+// Q4GemmSplit is the product of M rows in parts: y [Parts, M, N], part i over columns [i, i+1)·K/Parts. Few rows have few tiles; with parts there
+// are enough to fill a GPU. One item is one output column.
+func Q4GemmSplit() Kernel {
+	return Kernel{Name: "q4_gemm_split", Segments: 1, Grid: Tuning{}.linearSplitGrid, Constants: Tuning{}.linearMatrixConstants, Check: linearSplitCheck,
+		Buffers: []Buffer{{"x", F32, Read, "[M, K]"}, {"y", F32, Write, "[Parts, M, N]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(LinearParams)
+			w, groups := matrixOf(a[2:], 0, p.K, p.Bits), p.K/Group/p.Parts
+			var q [Group]float32
+			for n := lo; n < hi; n++ {
+				for m := range p.M {
+					for part := range p.Parts {
+						var acc float32
+						for g := part * groups; g < (part+1)*groups; g++ {
+							w.unpack(&q, n, g)
+							x := (*[Group]float32)(a[0].F32[m*p.K+g*Group:])
+							var sum float32
+							for _, v := range x {
+								sum += v
+							}
+							acc = w.accumulate(acc, dot(&q, x), sum, n, g)
+						}
+						a[1].F32[(part*p.M+m)*p.N()+n] = acc
+					}
+				}
+			}
+		}}
+}
+
 // EmbedParams are the sizes of the embedding gather.
 type EmbedParams struct {
 	M, D, Vocab int
@@ -187,8 +218,9 @@ func EmbedQ4() Kernel {
 
 // NormParams are the sizes of a norm over M rows.
 type NormParams struct {
-	M, D int
-	Eps  float32
+	M, D  int
+	Eps   float32
+	Parts int // of RMSNormAdd
 }
 
 // RMSNorm is y[m] = x[m]/rms(x[m]) ⊙ norm; one item is one row.
@@ -199,6 +231,26 @@ func RMSNorm() Kernel {
 			p := params.(NormParams)
 			for m := lo; m < hi; m++ {
 				normInto(a[2].F32[m*p.D:(m+1)*p.D], a[0].F32[m*p.D:(m+1)*p.D], a[1].Raw, p.Eps)
+			}
+		}}
+}
+
+// RMSNormAdd is x[m] += Σ parts[i, m], then y[m] = x[m]/rms(x[m]) ⊙ norm: what Q4GemmSplit left is added where it is read first. One item is one row.
+func RMSNormAdd() Kernel {
+	return Kernel{Name: "rmsnorm_add", Grid: normGrid,
+		Buffers: []Buffer{{"parts", F32, Read, "[Parts, M, D]"}, {"norm", BF16, Read, "[D]"}, {"x", F32, ReadWrite, "[M, D]"}, {"y", F32, Write, "[M, D]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(NormParams)
+			for m := lo; m < hi; m++ {
+				x := a[2].F32[m*p.D : (m+1)*p.D]
+				for i := range x {
+					more := a[0].F32[m*p.D+i]
+					for part := 1; part < p.Parts; part++ {
+						more += a[0].F32[(part*p.M+m)*p.D+i]
+					}
+					x[i] += more
+				}
+				normInto(a[3].F32[m*p.D:(m+1)*p.D], x, a[1].Raw, p.Eps)
 			}
 		}}
 }

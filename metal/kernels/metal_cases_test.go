@@ -45,6 +45,18 @@ func linearCases(m maker) []metalCase {
 	for _, rows := range []int{1, 7, 8, 9, 16, 17, 32, 33, 63, 65} {
 		out = append(out, m.linear(Q4Gemm(), rows, 128, 4, 70, 4), m.linear(Q8Gemm(), rows, 192, 8, 16, 1), m.linear(Q4GemmAdd(), rows, 64, 4, 65))
 	}
+	for i, rows := range []int{1, 8, 17, 33, 65} {
+		c := m.linear(Q4Gemm(), rows, 64*(i+1)*2, 4, 63+i)
+		p := c.params.(LinearParams)
+		p.Parts = []int{1, 2, 3, 8, 5}[i]
+		p.Parts = min(p.Parts, p.K/Group)
+		for p.K/Group%p.Parts != 0 {
+			p.Parts--
+		}
+		c.kernel, c.params, c.name = Q4GemmSplit(), p, fmt.Sprintf("%s_parts%d", c.name, p.Parts)
+		c.args[1] = m.out(p.Parts * rows * p.N())
+		out = append(out, c)
+	}
 	out = append(out, m.linear(Q4Gemm(), 130, 64, 4, 63, 64, 4, 1), m.linear(Q4GemmAdd(), 5, 2048, 4, 64), m.linear(Q8Gemm(), 5, 2048, 8, 64, 1))
 	return out
 }
@@ -61,8 +73,11 @@ func elementwiseCases(m maker) []metalCase {
 			args: append([]Arg{tokens, m.out(5 * d)}, m.matrix(vocab, d, 4)...)})
 	}
 	for _, d := range []int{64, 128, 512, 2048, 2112} {
-		out = append(out, metalCase{kernel: RMSNorm(), name: fmt.Sprintf("D%d", d), params: NormParams{3, d, 1e-6}, items: 3, tolerance: 2e-6,
+		out = append(out, metalCase{kernel: RMSNorm(), name: fmt.Sprintf("D%d", d), params: NormParams{M: 3, D: d, Eps: 1e-6}, items: 3, tolerance: 2e-6,
 			args: []Arg{m.f32(3 * d), m.bf16(d, 1, 0.2), m.out(3 * d)}})
+		parts := 1 + d/64%4
+		out = append(out, metalCase{kernel: RMSNormAdd(), name: fmt.Sprintf("D%d_parts%d", d, parts), params: NormParams{M: 3, D: d, Eps: 1e-6, Parts: parts}, items: 3, tolerance: 2e-6,
+			args: []Arg{m.f32(parts * 3 * d), m.bf16(d, 1, 0.2), m.f32(3 * d), m.out(3 * d)}})
 	}
 	for _, i := range []int{64, 512, 576} {
 		out = append(out, metalCase{kernel: SiluMul(), name: fmt.Sprintf("I%d", i), params: SiluMulParams{3, i}, items: 3, tolerance: 2e-6,
@@ -286,14 +301,18 @@ func moeCases(m maker) []metalCase {
 			out = append(out,
 				metalCase{kernel: MoERoute(), name: name, params: p, items: p.M, tolerance: 2e-6, args: []Arg{logits, m.ids(p.M * p.T), m.out(p.M * (p.T + 1))}},
 				metalCase{kernel: MoEGroup(), name: name, params: p, items: 1, args: []Arg{routes, m.ids(p.M * p.T), m.ids(p.E + 1)}},
-				metalCase{kernel: MoECombine(), name: name, params: p, items: p.M, tolerance: 2e-6,
+				metalCase{kernel: MoECombine(BF16), name: name, params: p, items: p.M, tolerance: 2e-6,
+					args: []Arg{m.bf16(p.M*p.T*p.D, 0, 1), m.f32(p.M * p.D), m.f32(p.M * (p.T + 1)), m.f32(p.M * p.D)}},
+				metalCase{kernel: MoECombine(F32), name: name, params: p, items: p.M, tolerance: 2e-6,
 					args: []Arg{m.f32(p.M * p.T * p.D), m.f32(p.M * p.D), m.f32(p.M * (p.T + 1)), m.f32(p.M * p.D)}})
 			order, offsets := m.ids(p.M*p.T), m.ids(p.E+1)
 			MoEGroup().Run([]Arg{routes, order, offsets}, p, 0, 1, nil)
 			out = append(out,
 				metalCase{kernel: MoEGateUpGrouped(), name: name, params: p, items: p.E * p.I, tolerance: 2e-5,
 					args: append([]Arg{m.f32(p.M * p.D), order, offsets, m.out(p.M * p.T * p.I)}, w[:2*SegmentArgs]...)},
-				metalCase{kernel: MoEDownGrouped(), name: name, params: p, items: p.E * p.D, tolerance: 1e-5,
+				metalCase{kernel: MoEDownGrouped(BF16), name: name, params: p, items: p.E * p.D, tolerance: 1e-5,
+					args: append([]Arg{m.f32(p.M * p.T * p.I), order, offsets, m.bf16(p.M*p.T*p.D, 0, 1)}, down[:SegmentArgs]...)},
+				metalCase{kernel: MoEDownGrouped(F32), name: name, params: p, items: p.E * p.D, tolerance: 1e-5,
 					args: append([]Arg{m.f32(p.M * p.T * p.I), order, offsets, m.out(p.M * p.T * p.D)}, down[:SegmentArgs]...)})
 		}
 	}
@@ -379,13 +398,13 @@ func (m maker) wideLinear(n int) []metalCase {
 		m.linear(Q4Gemm(), n, 64, 4, 5), m.linear(Q8Gemm(), n, 64, 8, 1), m.linear(Q4GemmAdd(), n, 64, 4, 3),
 		m.linear(Q4GemvNorm(), 1, 64, 4, n), m.linear(Q8GemvNorm(), 1, 64, 8, n), m.linear(Q4GemvAdd(), 1, 64, 4, n),
 		{kernel: EmbedQ4(), name: name, params: EmbedParams{n, 64, 70000}, items: n, tolerance: 1e-6, args: append([]Arg{tokens, m.out(n * 64)}, m.matrix(70000, 64, 4)...)},
-		{kernel: RMSNorm(), name: name, params: NormParams{n, 64, 1e-6}, items: n, tolerance: 2e-6, args: []Arg{m.f32(n * 64), m.bf16(64, 1, 0.2), m.out(n * 64)}},
+		{kernel: RMSNorm(), name: name, params: NormParams{M: n, D: 64, Eps: 1e-6}, items: n, tolerance: 2e-6, args: []Arg{m.f32(n * 64), m.bf16(64, 1, 0.2), m.out(n * 64)}},
 		m.dense(F32Gemm(), n, 64, 5), m.dense(F32GemmAdd(), n, 64, 3), m.unpack(Q4Unpack(), 64, 4, n), m.unpack(Q8Unpack(), 64, 8, n),
 		{kernel: ResidualAdd(), name: name, params: ResidualParams{n, 64}, items: n, args: []Arg{m.f32(n * 64), m.f32(n * 64)}},
 		{kernel: SiluMul(), name: name, params: SiluMulParams{n, 64}, items: n, tolerance: 2e-6, args: []Arg{m.f32(n * 128), m.out(n * 64)}},
 		{kernel: MoERoute(), name: name, params: p, items: n, tolerance: 2e-6, args: []Arg{m.f32(n * (p.E + 1)), m.ids(n * p.T), m.out(n * (p.T + 1))}},
 		{kernel: MoEGroup(), name: name, params: p, items: 1, args: []Arg{m.routes(p), m.ids(n * p.T), m.ids(p.E + 1)}},
-		{kernel: MoECombine(), name: name, params: p, items: n, tolerance: 2e-6, args: []Arg{m.f32(n * p.T * p.D), m.f32(n * p.D), m.f32(n * (p.T + 1)), m.f32(n * p.D)}},
+		{kernel: MoECombine(F32), name: name, params: p, items: n, tolerance: 2e-6, args: []Arg{m.f32(n * p.T * p.D), m.f32(n * p.D), m.f32(n * (p.T + 1)), m.f32(n * p.D)}},
 	}
 }
 
@@ -408,7 +427,7 @@ func (m maker) wideMixers(n int) []metalCase {
 			args: []Arg{m.f32(n * a.Stride()), m.bf16(a.HD, 1, 0.2), m.bf16(a.HD, 1, 0.2), m.f32(n * a.R), word(1), m.out(n * a.H * a.HD), m.f32(cache), m.f32(cache)}},
 		{kernel: MoEGateUpGrouped(), name: name, params: p, items: p.E * p.I, tolerance: 2e-5,
 			args: append(append([]Arg{m.f32(n * p.D), order, offsets, m.out(n * p.T * p.I)}, m.matrix(p.E*p.I, p.D, 4)...), m.matrix(p.E*p.I, p.D, 4)...)},
-		{kernel: MoEDownGrouped(), name: name, params: p, items: p.E * p.D, tolerance: 1e-5,
+		{kernel: MoEDownGrouped(F32), name: name, params: p, items: p.E * p.D, tolerance: 1e-5,
 			args: append([]Arg{m.f32(n * p.T * p.I), order, offsets, m.out(n * p.T * p.D)}, m.matrix(p.E*p.D, p.I, 4)...)},
 	}
 }

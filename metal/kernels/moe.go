@@ -275,30 +275,46 @@ func MoEGateUpGrouped() Kernel {
 		}}
 }
 
-// MoEDownGrouped is the down projection of every pair, stored by pair, so that the combination can add in rank order. One item is one
-// row of one expert.
-func MoEDownGrouped() Kernel {
-	return Kernel{Name: "moe_down_grouped", Segments: 1, Grid: Tuning{}.moeDownGroupedGrid, Constants: Tuning{}.groupedConstants, Check: moeCheck,
-		Buffers: []Buffer{{"act", F32, Read, "[M*T, I]"}, {"order", U32, Read, "[M*T]"}, {"offsets", U32, Read, "[E+1]"}, {"y", F32, Write, "[M*T, D]"}},
+// MoEDownGrouped is the down projection of every pair, stored by pair, so that the combination can add in rank order, as F32 or rounded to BF16. One
+// item is one row of one expert.
+func MoEDownGrouped(out DType) Kernel {
+	return Kernel{Name: cacheName("moe_down_grouped", out), Segments: 1, Grid: Tuning{}.moeDownGroupedGrid, Constants: Tuning{}.groupedConstants, Check: moeCheck,
+		Buffers: []Buffer{{"act", F32, Read, "[M*T, I]"}, {"order", U32, Read, "[M*T]"}, {"offsets", U32, Read, "[E+1]"}, {"y", out, Write, "[M*T, D]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)
 			sums, acc := ws.F32(tokenTile*p.I/Group), ws.F32(tokenTile)
+			var part []float32
+			if out == BF16 {
+				part = ws.F32(tokenTile * p.D)
+			}
 			p.EachExpert(a[2].U32, p.D, lo, hi, func(e, r0, r1 int, first, last uint32) {
 				for t0 := first; t0 < last; t0 += tokenTile {
 					t1 := min(t0+tokenTile, last)
 					x := a[0].F32[int(t0)*p.I : int(t1)*p.I]
 					groupSums(sums[:len(x)/Group], x)
-					rowsTimesMatrix{m: matrixOf(a[4:], SegDown, p.I, 4).expert(e, p.D), r0: r0, r1: r1, x: x, sums: sums, y: a[3].F32, ldy: p.D, col: r0,
-						out: a[1].U32[t0:t1], tokens: int(t1 - t0), acc: acc}.run()
+					q := rowsTimesMatrix{m: matrixOf(a[4:], SegDown, p.I, 4).expert(e, p.D), r0: r0, r1: r1, x: x, sums: sums, y: a[3].F32, ldy: p.D, col: r0,
+						out: a[1].U32[t0:t1], tokens: int(t1 - t0), acc: acc}
+					if out == F32 {
+						q.run()
+						continue
+					}
+					n := r1 - r0
+					q.y, q.ldy, q.col, q.out = part[:n*q.tokens], n, 0, nil
+					q.run()
+					for t, pair := range a[1].U32[t0:t1] {
+						for i, v := range q.y[t*n : (t+1)*n] {
+							putBF16(a[3].Raw, int(pair)*p.D+r0+i, v)
+						}
+					}
 				}
 			})
 		}}
 }
 
-// MoECombine is x[m] += Σ_k weights[m,k]·y[m,k] + weights[m,T]·shared[m], added as MoEDownAdd adds; one item is one token.
-func MoECombine() Kernel {
-	return Kernel{Name: "moe_combine", Grid: moeCombineGrid,
-		Buffers: []Buffer{{"y", F32, Read, "[M, T, D]"}, {"shared", F32, Read, "[M, D]"}, {"weights", F32, Read, "[M, T+1]"}, {"x", F32, ReadWrite, "[M, D]"}},
+// MoECombine is x[m] += Σ_k weights[m,k]·y[m,k] + weights[m,T]·shared[m], added as MoEDownAdd adds, from what MoEDownGrouped stored; one item is one token.
+func MoECombine(in DType) Kernel {
+	return Kernel{Name: cacheName("moe_combine", in), Grid: moeCombineGrid,
+		Buffers: []Buffer{{"y", in, Read, "[M, T, D]"}, {"shared", F32, Read, "[M, D]"}, {"weights", F32, Read, "[M, T+1]"}, {"x", F32, ReadWrite, "[M, D]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(MoEParams)
 			sum := ws.F32(p.D)
@@ -306,7 +322,14 @@ func MoECombine() Kernel {
 				w := a[2].F32[m*(p.T+1) : (m+1)*(p.T+1)]
 				clear(sum)
 				for k := range p.T {
-					addScaled(sum, a[0].F32[(m*p.T+k)*p.D:], w[k])
+					row := (m*p.T + k) * p.D
+					if in == F32 {
+						addScaled(sum, a[0].F32[row:], w[k])
+						continue
+					}
+					for i := range sum {
+						sum[i] += float32(w[k] * bf16(a[0].Raw, row+i))
+					}
 				}
 				addScaled(sum, a[1].F32[m*p.D:], w[p.T])
 				for i, v := range sum {

@@ -1,8 +1,23 @@
 // The experts of a chunk: pairs of token and expert listed by expert, products over each expert's rows, combination.
 
+// Four neighbouring choices from i on; NONE beyond the last.
+constant constexpr uint NONE = 0xffffffffu;
+
+static inline uint4 choices(device const uint* ids, uint i, uint pairs) {
+    if (i + 4 <= pairs) {
+        return *(device const uint4*)(ids + i);
+    }
+    uint4 v = uint4(NONE, NONE, NONE, NONE);
+    for (uint j = 0; i + j < pairs; ++j) {
+        v[j] = ids[i + j];
+    }
+    return v;
+}
+
 // moe_group: the pairs of a chunk (token*T + rank) by expert, in order of token: pairs [offsets[e], offsets[e+1]) of order chose e.
-// One simdgroup an expert: it counts the choices below and equal to its own, and then writes its pairs behind the former, each at its
-// place among the 32 that the lanes look at. So nothing is shared between experts and the order is always the same.
+// One simdgroup an expert: it counts the choices below its own, and then writes its pairs behind those, each at its place among the 128
+// that the lanes look at. So nothing is shared between experts and the order is always the same. Memory is asked for the next choices
+// before these are looked at: there is nothing else that hides its latency.
 kernel void moe_group(device const uint* ids [[buffer(0)]], device uint* order [[buffer(1)]], device uint* offsets [[buffer(2)]],
                       constant MoEParams& p [[buffer(3)]], THREAD_1D) {
     const uint e = tg * 8 + sg, pairs = p.M * p.T;
@@ -10,8 +25,11 @@ kernel void moe_group(device const uint* ids [[buffer(0)]], device uint* order [
         return;
     }
     uint below = 0;
-    for (uint i = lane; i < pairs; i += SIMD) {
-        below += ids[i] < e ? 1u : 0u;
+    for (uint i = 4 * lane; i < pairs; i += 4 * SIMD) {
+        const uint4 v = choices(ids, i, pairs);
+        for (uint j = 0; j < 4; ++j) {
+            below += v[j] < e ? 1u : 0u;
+        }
     }
     uint next = simd_sum(below);
     if (lane == 0) {
@@ -20,14 +38,23 @@ kernel void moe_group(device const uint* ids [[buffer(0)]], device uint* order [
             offsets[e + 1] = pairs;
         }
     }
-    for (uint i0 = 0; i0 < pairs; i0 += SIMD) {
-        const uint i = i0 + lane;
-        const uint own = i < pairs && ids[min(i, pairs - 1)] == e ? 1u : 0u;
-        const uint before = simd_prefix_exclusive_sum(own);
-        if (own != 0) {
-            order[next + before] = i;
+    uint4 v = choices(ids, 4 * lane, pairs);
+    for (uint i0 = 0; i0 < pairs; i0 += 4 * SIMD) {
+        const uint i = i0 + 4 * lane;
+        const uint4 following = choices(ids, i + 4 * SIMD, pairs);
+        uint own = 0;
+        for (uint j = 0; j < 4; ++j) {
+            own += v[j] == e ? 1u : 0u;
+        }
+        uint at = next + simd_prefix_exclusive_sum(own);
+        for (uint j = 0; j < 4; ++j) {
+            if (v[j] == e) {
+                order[at] = i + j;
+                ++at;
+            }
         }
         next += simd_sum(own);
+        v = following;
     }
 }
 
@@ -121,8 +148,8 @@ static inline void gate_up_tile(threadgroup float* mem, device const float* h, d
     }
 }
 
-template <uint BM>
-static inline void down_tile(threadgroup float* mem, device const float* act, device const uint* order, device float* y, Matrix down, ExpertTile t,
+template <uint BM, typename T>
+static inline void down_tile(threadgroup float* mem, device const float* act, device const uint* order, device T* y, Matrix down, ExpertTile t,
                              uint n0, constant MoEParams& p, uint tid, uint sg) {
     const uint K = p.I, D = p.D;
     TileRows rows;
@@ -133,8 +160,25 @@ static inline void down_tile(threadgroup float* mem, device const float* act, de
     for (uint i = tid; i < t.count * TILE_COLS; i += 128) {
         const uint m = i / TILE_COLS, c = i % TILE_COLS;
         if (n0 + c < D) {
-            y[ulong(order[t.first + m]) * D + n0 + c] = mem[m * RESULT_LD + c];
+            y[ulong(order[t.first + m]) * D + n0 + c] = T(mem[m * RESULT_LD + c]);
         }
+    }
+}
+
+template <typename T>
+static inline void down_tiles(threadgroup float* mem, device const float* act, device const uint* order, device T* y, Matrix down, ExpertTile t, uint n0,
+                              constant MoEParams& p, uint tid, uint sg) {
+    if (t.count == 0) {
+        return;
+    }
+    if (t.height == 8) {
+        down_tile<8, T>(mem, act, order, y, down, t, n0, p, tid, sg);
+    } else if (t.height == 16) {
+        down_tile<16, T>(mem, act, order, y, down, t, n0, p, tid, sg);
+    } else if (t.height == 32) {
+        down_tile<32, T>(mem, act, order, y, down, t, n0, p, tid, sg);
+    } else {
+        down_tile<64, T>(mem, act, order, y, down, t, n0, p, tid, sg);
     }
 }
 
@@ -146,34 +190,45 @@ static inline void down_tile(threadgroup float* mem, device const float* act, de
     threadgroup uint found[4];
     threadgroup uint totals[4];
     const ExpertTile t = find_tile(offsets, p.E, tg.y, found, totals, tid, lane, sg);
-    if (t.count == 0) {
+    down_tiles<float>(mem, act, order, y, MATRIX_OF(0, p.D), t, tg.x * TILE_COLS, p, tid, sg);
+}
+
+// moe_down_grouped_bf16: y as bfloat. It is written once and read once, and is most of what a chunk's experts move beside their weights.
+[[kernel, max_total_threads_per_threadgroup(128)]] void moe_down_grouped_bf16(device const float* act [[buffer(0)]], device const uint* order [[buffer(1)]], device const uint* offsets [[buffer(2)]],
+                             device bfloat* y [[buffer(3)]], WEIGHTS(0, 4, 5, 6), constant MoEParams& p [[buffer(7)]],
+                             threadgroup float* mem [[threadgroup(0)]], THREAD_2D) {
+    threadgroup uint found[4];
+    threadgroup uint totals[4];
+    const ExpertTile t = find_tile(offsets, p.E, tg.y, found, totals, tid, lane, sg);
+    down_tiles<bfloat>(mem, act, order, y, MATRIX_OF(0, p.D), t, tg.x * TILE_COLS, p, tid, sg);
+}
+
+// Four columns from i on of the sum over a token's ranks.
+template <typename T>
+static inline void combine(device const T* y, device const float* shared, device const float* weights, device float* x, constant MoEParams& p, uint i,
+                           uint m) {
+    const uint D = p.D, ranks = p.T;
+    if (i >= D) {
         return;
     }
-    const Matrix down = MATRIX_OF(0, p.D);
-    if (t.height == 8) {
-        down_tile<8>(mem, act, order, y, down, t, tg.x * TILE_COLS, p, tid, sg);
-    } else if (t.height == 16) {
-        down_tile<16>(mem, act, order, y, down, t, tg.x * TILE_COLS, p, tid, sg);
-    } else if (t.height == 32) {
-        down_tile<32>(mem, act, order, y, down, t, tg.x * TILE_COLS, p, tid, sg);
-    } else {
-        down_tile<64>(mem, act, order, y, down, t, tg.x * TILE_COLS, p, tid, sg);
+    device const float* w = weights + m * (ranks + 1);
+    float4 sum = float4(0.0f);
+    for (uint r = 0; r < ranks; ++r) {
+        sum += w[r] * float4(*(device const vec<T, 4>*)(y + (ulong(m) * ranks + r) * D + i));
     }
+    sum += w[ranks] * *(device const float4*)(shared + ulong(m) * D + i);
+    device float4* out = (device float4*)(x + ulong(m) * D + i);
+    *out += sum;
 }
 
 // moe_combine: x[m] [D] += sum over ranks of weights[m, r]·y[m, r] + weights[m, T]·shared[m]. A thread takes four columns of one token.
 kernel void moe_combine(device const float* y [[buffer(0)]], device const float* shared [[buffer(1)]], device const float* weights [[buffer(2)]],
                         device float* x [[buffer(3)]], constant MoEParams& p [[buffer(4)]], THREAD_2D) {
-    const uint i = (tg.x * threads.x + tid) * 4, m = tg.y, D = p.D, T = p.T;
-    if (i >= D) {
-        return;
-    }
-    device const float* w = weights + m * (T + 1);
-    float4 sum = float4(0.0f);
-    for (uint r = 0; r < T; ++r) {
-        sum += w[r] * *(device const float4*)(y + (ulong(m) * T + r) * D + i);
-    }
-    sum += w[T] * *(device const float4*)(shared + ulong(m) * D + i);
-    device float4* out = (device float4*)(x + ulong(m) * D + i);
-    *out += sum;
+    combine<float>(y, shared, weights, x, p, (tg.x * threads.x + tid) * 4, tg.y);
+}
+
+// moe_combine_bf16: y as bfloat.
+kernel void moe_combine_bf16(device const bfloat* y [[buffer(0)]], device const float* shared [[buffer(1)]], device const float* weights [[buffer(2)]],
+                             device float* x [[buffer(3)]], constant MoEParams& p [[buffer(4)]], THREAD_2D) {
+    combine<bfloat>(y, shared, weights, x, p, (tg.x * threads.x + tid) * 4, tg.y);
 }

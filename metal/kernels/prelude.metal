@@ -39,6 +39,7 @@ struct LinearParams {
     int Bits;
     int Rows[4];
     float Eps;
+    int Parts;
 };
 
 struct EmbedParams {
@@ -51,6 +52,7 @@ struct NormParams {
     int M;
     int D;
     float Eps;
+    int Parts;
 };
 
 struct ResidualParams {

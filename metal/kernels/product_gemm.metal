@@ -26,15 +26,22 @@ static inline SetRows tile_of(constant LinearParams& p, uint tile) {
     return r;
 }
 
+// part: which of p.Parts parts of K; the result is then that part's, behind those before it in y.
 template <uint BM, uint BITS>
 static inline void gemm_tile(threadgroup float* mem, device const float* x, device float* y, Matrix w, SetRows at, constant LinearParams& p, bool add,
-                             uint tile, uint tid, uint sg) {
+                             uint part, uint tile, uint tid, uint sg) {
     const uint M = p.M, K = p.K, N = p.Rows[0] + p.Rows[1] + p.Rows[2] + p.Rows[3], m0 = tile * BM;
+    const uint width = K / max(p.Parts, 1), k0 = part * width;
     TileRows rows;
     for (uint j = 0; j < 4; ++j) {
-        rows.x[j] = x + ulong(min(m0 + tile_row(tid, j), M - 1)) * K;
+        rows.x[j] = x + ulong(min(m0 + tile_row(tid, j), M - 1)) * K + k0;
     }
-    multiply_tile<BM, BITS>(mem, rows, row_of(w, at.row0 + tile_weight(tid), K, BITS), K, tid, sg);
+    Matrix own = row_of(w, at.row0 + tile_weight(tid), K, BITS);
+    own.codes += k0 * BITS / 8;
+    own.scales += k0 / GROUP;
+    own.biases += k0 / GROUP;
+    multiply_tile<BM, BITS>(mem, rows, own, width, tid, sg);
+    y += ulong(part) * M * N;
     for (uint i = tid; i < BM * TILE_COLS; i += 128) {
         const uint r = i / TILE_COLS, c = i % TILE_COLS;
         if (m0 + r < M && at.row0 + c < w.rows) {
@@ -46,15 +53,15 @@ static inline void gemm_tile(threadgroup float* mem, device const float* x, devi
 
 template <uint BITS>
 static inline void gemm(threadgroup float* mem, device const float* x, device float* y, Matrix w, SetRows at, constant LinearParams& p, bool add,
-                        uint tile, uint tid, uint sg) {
+                        uint part, uint tile, uint tid, uint sg) {
     if (TILE_ROWS == 8) {
-        gemm_tile<8, BITS>(mem, x, y, w, at, p, add, tile, tid, sg);
+        gemm_tile<8, BITS>(mem, x, y, w, at, p, add, part, tile, tid, sg);
     } else if (TILE_ROWS == 16) {
-        gemm_tile<16, BITS>(mem, x, y, w, at, p, add, tile, tid, sg);
+        gemm_tile<16, BITS>(mem, x, y, w, at, p, add, part, tile, tid, sg);
     } else if (TILE_ROWS == 32) {
-        gemm_tile<32, BITS>(mem, x, y, w, at, p, add, tile, tid, sg);
+        gemm_tile<32, BITS>(mem, x, y, w, at, p, add, part, tile, tid, sg);
     } else {
-        gemm_tile<64, BITS>(mem, x, y, w, at, p, add, tile, tid, sg);
+        gemm_tile<64, BITS>(mem, x, y, w, at, p, add, part, tile, tid, sg);
     }
 }
 
@@ -63,7 +70,7 @@ static inline void gemm(threadgroup float* mem, device const float* x, device fl
                     WEIGHTS(2, 8, 9, 10), WEIGHTS(3, 11, 12, 13), constant LinearParams& p [[buffer(14)]],
                     threadgroup float* mem [[threadgroup(0)]], THREAD_2D) {
     const SetRows at = tile_of(p, tg.y);
-    gemm<4>(mem, x, y, PICK_MATRIX(at.segment), at, p, false, tg.x, tid, sg);
+    gemm<4>(mem, x, y, PICK_MATRIX(at.segment), at, p, false, 0, tg.x, tid, sg);
 }
 
 // q8_gemm: the same for 8-bit codes.
@@ -71,12 +78,20 @@ static inline void gemm(threadgroup float* mem, device const float* x, device fl
                     WEIGHTS(2, 8, 9, 10), WEIGHTS(3, 11, 12, 13), constant LinearParams& p [[buffer(14)]],
                     threadgroup float* mem [[threadgroup(0)]], THREAD_2D) {
     const SetRows at = tile_of(p, tg.y);
-    gemm<8>(mem, x, y, PICK_MATRIX(at.segment), at, p, false, tg.x, tid, sg);
+    gemm<8>(mem, x, y, PICK_MATRIX(at.segment), at, p, false, 0, tg.x, tid, sg);
 }
 
 // q4_gemm_add: x [M, N] += v Wᵀ.
 [[kernel, max_total_threads_per_threadgroup(128)]] void q4_gemm_add(device const float* v [[buffer(0)]], device float* x [[buffer(1)]], WEIGHTS(0, 2, 3, 4),
                         constant LinearParams& p [[buffer(5)]], threadgroup float* mem [[threadgroup(0)]], THREAD_2D) {
     const SetRows at = tile_of(p, tg.y);
-    gemm<4>(mem, v, x, MATRIX_OF(0, p.Rows[0]), at, p, true, tg.x, tid, sg);
+    gemm<4>(mem, v, x, MATRIX_OF(0, p.Rows[0]), at, p, true, 0, tg.x, tid, sg);
+}
+
+// q4_gemm_split: y [Parts, M, N], part i the product over columns [i, i+1)·K/Parts: more threadgroups for few rows. What reads y adds the parts. Grid:
+// tiles of rows, by tiles of columns, by parts.
+[[kernel, max_total_threads_per_threadgroup(128)]] void q4_gemm_split(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], WEIGHTS(0, 2, 3, 4),
+                          constant LinearParams& p [[buffer(5)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
+    const SetRows at = tile_of(p, tg.y);
+    gemm<4>(mem, x, y, MATRIX_OF(0, p.Rows[0]), at, p, false, tg.z, tg.x, tid, sg);
 }

@@ -24,7 +24,7 @@ func TensorSource() string {
 // TensorKernels are the kernels of TensorSource that are worth it, sorted. The router's products stay in float32: a logit that is rounded may
 // choose another expert.
 func TensorKernels() []string {
-	return []string{"moe_down_grouped", "moe_gate_up_grouped", "q4_gemm", "q4_gemm_add"}
+	return []string{"moe_down_grouped", "moe_down_grouped_bf16", "moe_gate_up_grouped", "q4_gemm", "q4_gemm_add", "q4_gemm_split"}
 }
 
 func text(files ...string) string {

@@ -27,7 +27,9 @@ func Tuned(k Kernel, t Tuning) Kernel {
 		k.Grid, k.Constants = t.linearMatrixGrid, t.linearMatrixConstants
 	case "moe_gate_up_grouped":
 		k.Grid, k.Constants = t.moeGateUpGroupedGrid, t.groupedConstants
-	case "moe_down_grouped":
+	case "q4_gemm_split":
+		k.Grid, k.Constants = t.linearSplitGrid, t.linearMatrixConstants
+	case "moe_down_grouped", "moe_down_grouped_bf16":
 		k.Grid, k.Constants = t.moeDownGroupedGrid, t.groupedConstants
 	case "attn_decode", "attn_decode_bf16":
 		k.Grid, k.Constants = t.attnDecodeGrid, t.attnDecodeConstants

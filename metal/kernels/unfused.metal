@@ -54,11 +54,11 @@ static inline Matrix dense_matrix(device const float* w, constant LinearParams& 
 // f32_gemm: y [M, N] = v Wᵀ for a matrix of floats, tile by tile as q4_gemm.
 [[kernel, max_total_threads_per_threadgroup(128)]] void f32_gemm(device const float* v [[buffer(0)]], device const float* dense [[buffer(1)]], device float* y [[buffer(2)]],
                      constant LinearParams& p [[buffer(3)]], threadgroup float* mem [[threadgroup(0)]], THREAD_2D) {
-    gemm<32>(mem, v, y, dense_matrix(dense, p), tile_of(p, tg.y), p, false, tg.x, tid, sg);
+    gemm<32>(mem, v, y, dense_matrix(dense, p), tile_of(p, tg.y), p, false, 0, tg.x, tid, sg);
 }
 
 // f32_gemm_add: x [M, N] += v Wᵀ.
 [[kernel, max_total_threads_per_threadgroup(128)]] void f32_gemm_add(device const float* v [[buffer(0)]], device const float* dense [[buffer(1)]], device float* x [[buffer(2)]],
                          constant LinearParams& p [[buffer(3)]], threadgroup float* mem [[threadgroup(0)]], THREAD_2D) {
-    gemm<32>(mem, v, x, dense_matrix(dense, p), tile_of(p, tg.y), p, true, tg.x, tid, sg);
+    gemm<32>(mem, v, x, dense_matrix(dense, p), tile_of(p, tg.y), p, true, 0, tg.x, tid, sg);
 }
