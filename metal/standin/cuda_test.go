@@ -161,3 +161,54 @@ func TestCUDACompiler(t *testing.T) {
 		t.Errorf("got %v, want a compile error that says so", err)
 	}
 }
+
+// TestCUDAHalves: the conversions that constants go through at compile time are those of the compiler's own half, for every half and for floats around
+// every boundary between two.
+func TestCUDAHalves(t *testing.T) {
+	tc, err := NewToolchain("", "")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	source, program := filepath.Join(dir, "halves.cpp"), filepath.Join(dir, "halves")
+	text := "#define MSL_INLINE inline\n#define __host__\n#include \"msl_cuda_small.h\"\n#include <cstdio>\n#include <cstring>\n" + `
+static unsigned bits(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
+static bool nan(unsigned b) { return (b & 0x7c00) == 0x7c00 && (b & 0x3ff); }
+static int round(float f) {
+  _Float16 h = (_Float16)f;
+  unsigned short want, got = metal::msl_half_format::round(f);
+  memcpy(&want, &h, 2);
+  if (want == got || (nan(want) && nan(got))) return 0;
+  printf("round(%a): got %04x, want %04x\n", f, got, want);
+  return 1;
+}
+int main() {
+  int bad = 0;
+  for (unsigned b = 0; b < 65536 && bad < 9; b++) {
+    unsigned short s = (unsigned short)b;
+    _Float16 h;
+    memcpy(&h, &s, 2);
+    float want = (float)h, got = metal::msl_half_format::widen(s);
+    if (bits(want) != bits(got) && !nan(b)) bad++, printf("widen(%04x): got %a, want %a\n", b, got, want);
+    for (int d = -1; d <= 1; d++) {
+      unsigned u = bits(want), halfway = u + 0x1000;
+      float f, g;
+      u += d; halfway += d;
+      memcpy(&f, &u, 4); memcpy(&g, &halfway, 4);
+      bad += round(f) + round(g);
+    }
+  }
+  for (float f = 0x1p-30f; f < 0x1p20f; f *= 1.0009765f) bad += round(f) + round(-f);
+  return bad != 0;
+}
+`
+	if err := os.WriteFile(source, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := exec.Command(tc.cxx, "-std=c++20", "-O1", "-w", "-I"+tc.shim, source, "-o", program).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, b)
+	}
+	if b, err := exec.Command(program).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, b)
+	}
+}

@@ -47,6 +47,39 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
+// TestCUDA: what CUDA gets where it differs from C++ for the processor.
+func TestCUDA(t *testing.T) {
+	cases := []struct{ name, src, want string }{
+		{"functions are the device's", "static inline float f(float x) { return x; }", "MSL_DEVICE static inline float f("},
+		{"templates too", "template <typename T> static T f(T x) { return x; }", "template <typename T> MSL_DEVICE static T f("},
+		{"prototypes too", "static float f(device const float* p);", "MSL_DEVICE static float f( const float* p);"},
+		{"members too", "struct s { int get() { return 1; } };", "MSL_DEVICE int get()"},
+		{"a number is a constant expression", "constant constexpr uint n = 4;", "static  constexpr uint n = 4;"},
+		{"a table lies in the device's memory", "constant float t[2] = {1, 2};", "MSL_TABLE const  float t[2] = {1, 2};"},
+		{"threadgroup variables", "kernel void k(device float* y [[buffer(0)]]) { threadgroup float a[2][3]; y[0] = a[0][0]; }", "typedef float mslA2[2][3]; MSL_THREADGROUP(mslA2, a)"},
+		{"function constants", "constant int on [[function_constant(7)]];", "static constexpr int on = msl::constantOf<int>(MSL_CONSTANT_7); static constexpr bool mslDefined_on = MSL_DEFINED_7;"},
+		{"those without a value", "constant int on [[function_constant(7)]];", "#ifdef MSL_CONSTANT_7\n#define MSL_DEFINED_7 true\n#else\n#define MSL_CONSTANT_7 0\n#define MSL_DEFINED_7 false\n#endif\n"},
+		{"what follows from them", "constant int a [[function_constant(0)]]; constant int b = is_function_constant_defined(a) ? a * 2 : 1;", "static constexpr int b = mslDefined_a ? a * 2 : 1;"},
+		{"an entry", "kernel void k(device float* y [[buffer(3)]], constant uint& n [[buffer(1)]], threadgroup float* s [[threadgroup(2)]], uint i [[thread_position_in_grid]]) { y[i] = n; s[0] = 0; }",
+			"#ifdef MSL_ENTRY_k // constants\n# 1 \"a.metal\"\nextern \"C\" __global__ void MSL_ENTRY_k(const __grid_constant__ msl::Block<decltype(&k)> block) { msl::begin(); " +
+				"k(block.buffer<0, 3>(), block.buffer<1, 1>(), block.threadgroup<2, 2>(), msl::thread_position_in_grid()); }\n#endif\n"},
+		{"most threads", "[[kernel, max_total_threads_per_threadgroup(128)]] void k(device float* y [[buffer(0)]]) { y[0] = 0; }", "__launch_bounds__(128) MSL_ENTRY_k("},
+		{"the constants that it reads", "constant int a [[function_constant(9)]]; constant int b [[function_constant(4)]]; static int f() { return b; } kernel void k(device int* y [[buffer(0)]]) { y[0] = f(); }", "#ifdef MSL_ENTRY_k // constants 4\n"},
+		{"templates by their host name", "template <typename T, int N> [[kernel]] void k(device T* y [[buffer(0)]]) { y[N] = 0; }\ntemplate [[host_name(\"k_f\")]] [[kernel]] decltype(k<float, 4>) k<float, 4>;", "MSL_ENTRY_k_f(const __grid_constant__ msl::Block<decltype(&k<float, 4>)> block)"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Rewrite(c.src, "a.metal", CUDA)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(got, c.want) {
+				t.Errorf("got\n%s\nwant %q in it", got, c.want)
+			}
+		})
+	}
+}
+
 // TestLinesStayLines: whatever is rewritten, a message about line n is about line n of the text.
 func TestLinesStayLines(t *testing.T) {
 	src := "# 10 \"b.metal\"\nkernel void k(device float* y [[buffer(0)]],\n  uint i\n  [[thread_position_in_grid]]) {\n  threadgroup\n  float s[4];\n  s[0] = 1.0;\n  y[i] = s[0];\n}\n"
@@ -87,7 +120,7 @@ func FuzzRewrite(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, src string) {
-		for _, target := range []Target{Host, Lint} {
+		for _, target := range []Target{Host, Lint, CUDA} {
 			if _, err := Rewrite(src, "fuzz.metal", target); err != nil {
 				var e *Error
 				if !errors.As(err, &e) {
