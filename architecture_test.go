@@ -25,7 +25,7 @@ var layers = []layer{
 	{"scripts/rehearsal", []string{"inference/..."}},
 	{"scripts/benchpeer", []string{"inference/...", "metal/host/..."}},
 	{"scripts/gpubench", []string{"inference/...", "metal", "metal/..."}},
-	{"scripts/metalreport", []string{"inference/ablate", "inference/plan", "inference/qwen36", "metal/..."}},
+	{"scripts/metalreport", []string{"inference/ablate", "inference/plan", "inference/qwen36", "inference/sample", "metal/..."}},
 	{"scripts/...", nil},
 	{"parity", nil}, // a record, and tests
 	{"packaging/bundle", nil},

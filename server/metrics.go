@@ -42,7 +42,12 @@ func newMetrics(engine *inference.Engine, version string, inFlight func() int) *
 	gauge := func(name, help string, read func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read)
 	}
+	chosen := func(where string, read func() int64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "pond_tokens_chosen_total", Help: "Tokens of answers by what chose them: the host does where forms, log-probabilities or wide filters ask for all logits.",
+			ConstLabels: prometheus.Labels{"by": where}}, func() float64 { return float64(read()) })
+	}
 	m.registry.MustRegister(m.requests, m.seconds, m.first, m.tokens, m.answers, build,
+		chosen("device", func() int64 { return engine.Stats().ChosenOnDevice }), chosen("host", func() int64 { return engine.Stats().ChosenOnHost }),
 		gauge("pond_in_flight", "Requests whose answers run or wait.", func() float64 { return float64(inFlight()) }),
 		gauge("pond_queued", "Answers that wait for the device.", func() float64 { return float64(engine.Stats().Queued) }),
 		gauge("pond_active", "Answers that the device works on.", func() float64 { return float64(engine.Stats().Active) }),

@@ -36,6 +36,8 @@ func TestMetrics(t *testing.T) {
 		`pond_tokens_total{kind="completion"} 10`,
 		`pond_tokens_total{kind="reasoning"} 10`,
 		`pond_answers_total{finish="length"} 2`,
+		`pond_tokens_chosen_total{by="device"} 8`,
+		`pond_tokens_chosen_total{by="host"} 2`,
 		`pond_first_token_seconds_count 2`,
 		`pond_in_flight 0`,
 		`pond_queued 0`,

@@ -8,8 +8,8 @@ import (
 	"pond/metal/mtl"
 )
 
-// headDispatches is how many dispatches go into a first command buffer of their own: the GPU works on them while the rest is encoded.
-const headDispatches = 48
+// HeadDispatches is how many dispatches go into a first command buffer of their own: the GPU works on them while the rest is encoded.
+const HeadDispatches = 48
 
 // FaultError says that the GPU did not complete what it was given: results are undefined, the device itself can be used again.
 type FaultError struct {
@@ -97,10 +97,10 @@ func (d *Device) startWhole(p *pass, filled []mtl.Buffer, o metal.RunOptions) *r
 // headOf is how many steps go into the first command buffer. A level is not cut, so that the event between the command buffers is the barrier
 // between two levels.
 func headOf(steps []step) int {
-	if len(steps) <= 2*headDispatches {
+	if len(steps) <= 2*HeadDispatches {
 		return len(steps)
 	}
-	head := headDispatches
+	head := HeadDispatches
 	for head < len(steps) && steps[head].level == steps[head-1].level {
 		head++
 	}

@@ -95,7 +95,7 @@ func run(out io.Writer) error {
 	if err := r.switches(shape); err != nil {
 		return err
 	}
-	if err := r.encoding(); err != nil {
+	if err := r.encoding(totals[0]); err != nil {
 		return err
 	}
 	if err := r.launches(kernels, shape); err != nil {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -9,6 +11,7 @@ import (
 
 	"pond/inference/plan"
 	"pond/inference/qwen36"
+	"pond/inference/sample"
 	"pond/metal"
 	"pond/metal/gpu"
 	"pond/metal/mtl"
@@ -53,7 +56,7 @@ func (r *report) chips(bytes [len(contexts)]int64, levels int) {
 
 // encoding measures what a token costs in Go: a decode plan with the real number of layers and arguments, and widths that fit anywhere, is sent
 // to an encoder that does nothing.
-func (r *report) encoding() error {
+func (r *report) encoding(stepBytes int64) error {
 	lib, err := standin.Open(standin.Options{})
 	if err != nil {
 		return err
@@ -86,6 +89,9 @@ func (r *report) encoding() error {
 	}
 	r.line("encoding a token in Go, %d dispatches\t%.3f ms, the median of %d\t%s", n, ms, len(times), r.limit("encoding in ms", ms, mostEncodeMS))
 	r.line("\t%.2f allocations\t%s", allocations, r.limit("allocations of encoding", allocations, mostAllocated))
+	if err := r.exposed(ms, n, stepBytes); err != nil {
+		return err
+	}
 	r.line("")
 	if err := d.Close(); err != nil {
 		return err
@@ -94,6 +100,39 @@ func (r *report) encoding() error {
 		return err
 	}
 	return r.w.Flush()
+}
+
+// exposed prints how long a GPU stands still between two tokens while the host works, here: with one step at a time and with two in flight.
+func (r *report) exposed(encodeMS float64, dispatches int, stepBytes int64) error {
+	const ids = 248_077
+	s, err := sample.New(sample.Params{Temperature: 0.6, TopK: 20, TopP: 0.95, Seed: 1}, ids, nil)
+	if err != nil {
+		return err
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	logits, own := make([]float32, ids), make([]float32, ids)
+	for i := range logits {
+		logits[i] = 3 * float32(random.NormFloat64())
+	}
+	var times []time.Duration
+	for position := range 50 {
+		start := time.Now()
+		copy(own, logits)
+		if _, err := s.Next(own, position, -1); err != nil {
+			return err
+		}
+		times = append(times, time.Since(start))
+	}
+	slices.Sort(times)
+	choose := float64(times[len(times)/2].Microseconds()) / 1e3
+	head := encodeMS * min(1, gpu.HeadDispatches/float64(dispatches))
+	step := math.Inf(1)
+	for _, c := range chips() {
+		step = min(step, float64(stepBytes)/(c.reached*1e6))
+	}
+	r.line("GPU without work between two tokens, a step at a time\t%.3f ms: the choice from all logits %.3f, the first %d dispatches %.3f\t", choose+head, choose, gpu.HeadDispatches, head)
+	r.line("\ttwo in flight, the token on the device\t%.3f ms: the host has the %.2f that the fastest chip's step takes at least", max(0, encodeMS-step), step)
+	return nil
 }
 
 // smallPass compiles a decode plan of all layers and small widths.
