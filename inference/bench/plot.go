@@ -69,7 +69,8 @@ type line struct {
 }
 
 func (r Report) lines(rate func(Row) float64) (out []line) {
-	for _, e := range r.engines() {
+	peers, _ := r.engines() // a line for each optimisation would be a thicket
+	for _, e := range peers {
 		l := line{name: e}
 		for _, c := range r.contexts() {
 			if x, ok := r.row(e, c); ok {

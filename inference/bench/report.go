@@ -71,14 +71,18 @@ func (r Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// engines lists the names of the rows in order of appearance.
-func (r Report) engines() (out []string) {
+// engines lists the names of the rows in order of appearance: those that stand side by side, and this program without one optimisation each.
+func (r Report) engines() (peers, without []string) {
 	for _, row := range r.Rows {
-		if !slices.Contains(out, row.Engine) {
-			out = append(out, row.Engine)
+		list := &peers
+		if strings.HasPrefix(row.Engine, Without("")) {
+			list = &without
+		}
+		if !slices.Contains(*list, row.Engine) {
+			*list = append(*list, row.Engine)
 		}
 	}
-	return out
+	return peers, without
 }
 
 func (r Report) row(engine string, context int) (Row, bool) {
@@ -112,7 +116,8 @@ func (r Report) WriteMarkdown(w io.Writer) error {
 		memory = fmt.Sprintf("%.0f GiB", float64(r.Machine.MemoryBytes)/(1<<30))
 	}
 	fmt.Fprintf(&b, "| | |\n| --- | --- |\n| machine | %s, %d cores, %s |\n| system | %s, %s |\n| build | %s |\n| command | `%s` |\n", orUnknown(r.Machine.Chip), r.Machine.Cores, memory, orUnknown(r.Machine.OS), r.Machine.Arch, r.Build.Line, r.Command)
-	for _, e := range r.engines() {
+	peers, _ := r.engines()
+	for _, e := range peers {
 		i := slices.IndexFunc(r.Rows, func(x Row) bool { return x.Engine == e })
 		fmt.Fprintf(&b, "| %s | %s |\n", e, describe(r.Rows[i]))
 	}
@@ -125,6 +130,7 @@ func (r Report) WriteMarkdown(w io.Writer) error {
 		objections(&b, r.Overrides)
 	}
 	r.engineTable(&b)
+	r.ablationTable(&b)
 	r.httpTable(&b)
 	if len(r.LeftOut) > 0 {
 		b.WriteString("Not measured:\n\n")
@@ -158,8 +164,6 @@ func describe(r Row) string {
 		words = append(words, "switched off: "+strings.Join(r.Switches, ", "))
 	case r.Engine == PondEngine:
 		words = append(words, "nothing switched off")
-	case strings.HasPrefix(r.Engine, Without("")):
-		words = append(words, "nothing was there to switch off: the difference is noise")
 	}
 	return strings.Join(words, "; ")
 }
@@ -183,7 +187,7 @@ func objections(b *strings.Builder, os []Objection) {
 
 // engineTable has a line a context: decode and prefill of every engine, and the ratio of the first to each other one.
 func (r Report) engineTable(b *strings.Builder) {
-	engines := r.engines()
+	engines, _ := r.engines()
 	if len(engines) == 0 {
 		return
 	}
@@ -229,7 +233,38 @@ func (r Report) engineTable(b *strings.Builder) {
 	b.WriteString("\nDigests of the tokens, equal in all rounds: ")
 	var words []string
 	for _, x := range r.Rows {
-		words = append(words, fmt.Sprintf("%s %d `%s`", x.Engine, x.Context, x.Digest))
+		if slices.Contains(engines, x.Engine) {
+			words = append(words, fmt.Sprintf("%s %d `%s`", x.Engine, x.Context, x.Digest))
+		}
 	}
 	b.WriteString(strings.Join(words, ", ") + ".\n\n")
+}
+
+// ablationTable has a line for each optimisation at each context: what is left without it, and whether there was something to switch off.
+func (r Report) ablationTable(b *strings.Builder) {
+	_, without := r.engines()
+	if len(without) == 0 {
+		return
+	}
+	b.WriteString("Without one optimisation each. Parts are of pond's figures: 0.9 says that it is worth a tenth.\n\n" +
+		"| without | context | decode | part | prefill | part | drift | tokens | |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | --- |\n")
+	for _, c := range r.contexts() {
+		whole, _ := r.row(PondEngine, c)
+		for _, e := range without {
+			x, ok := r.row(e, c)
+			if !ok {
+				continue
+			}
+			tokens, note := "the same", ""
+			if x.Digest != whole.Digest {
+				tokens = "others"
+			}
+			if len(x.Switches) == 0 {
+				note = "nothing was there to switch off: the difference is noise"
+			}
+			fmt.Fprintf(b, "| %s | %d | %.1f | %.3f | %.1f | %.3f | %.2f %% | %s | %s |\n", strings.TrimPrefix(e, Without("")), c, x.Decode, x.Decode/whole.Decode, x.Prefill, x.Prefill/whole.Prefill,
+				100*x.Drift, tokens, note)
+		}
+	}
+	b.WriteString("\n")
 }

@@ -88,3 +88,32 @@ func TestPlots(t *testing.T) {
 		}
 	}
 }
+
+// What an optimisation is worth stands in a table of its own: with all of them switched off one at a time the table of peers had forty columns.
+func TestAblationsHaveATableOfTheirOwn(t *testing.T) {
+	r := made(t)
+	for _, x := range r.Rows {
+		if x.Engine == PondEngine {
+			x.Engine, x.Decode, x.Switches = Without("fused-norm"), x.Decode*0.9, []string{"fused-norm"}
+			r.Rows = append(r.Rows, x)
+			x.Engine, x.Digest, x.Switches = Without("half-kv"), "another", nil
+			r.Rows = append(r.Rows, x)
+		}
+	}
+	var out bytes.Buffer
+	if err := r.WriteMarkdown(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| context | pond decode | mlx-lm decode | ratio | pond prefill | mlx-lm prefill | ratio | drift |",
+		"| fused-norm | 256 | 91.4 | 0.900 | 1015.0 | 1.000 | 0.99 % | the same |  |",
+		"| half-kv | 1024 | 91.4 | 0.900 | 1015.0 | 1.000 | 0.99 % | others | nothing was there to switch off",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("want %q in\n%s", want, out.String())
+		}
+	}
+	if lines := r.lines(func(x Row) float64 { return x.Decode }); len(lines) != 2 {
+		t.Errorf("got %d lines in a figure, want those of the two peers", len(lines))
+	}
+}
