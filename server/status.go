@@ -26,6 +26,7 @@ type statusAnswer struct {
 	PrefillDone     int             `json:"prefill_done"` // tokens of the prompt that is being taken in
 	PrefillTotal    int             `json:"prefill_total"`
 	TokensPerSecond float64         `json:"tokens_per_second"`
+	DecodeSteps     []int64         `json:"decode_steps"` // of one answer, of two at once, of three, of four
 	Memory          memoryAnswer    `json:"memory"`
 	Reuse           reuseAnswer     `json:"reuse"`
 	Disk            diskAnswer      `json:"disk"`
@@ -95,7 +96,7 @@ func (s *Server) status(c echo.Context) error {
 	info, st := s.engine.Info(), s.engine.Stats()
 	a := statusAnswer{State: "idle", Model: info.ID, Executor: info.Executor, Version: s.options.Version, UptimeSeconds: int64(time.Since(info.Created).Seconds()),
 		ContextTokens: info.ContextTokens, Queued: st.Queued, Active: st.Active, PrefillDone: st.PrefillDone, PrefillTotal: st.PrefillTotal,
-		TokensPerSecond: st.TokensPerSecond, Reuse: reuseOf(st.Reuse, fromHere(c.Request())), Disk: diskAnswer(st.Disk), Quiet: st.Quiet, Requests: []requestAnswer{}}
+		TokensPerSecond: st.TokensPerSecond, DecodeSteps: st.Steps[:], Reuse: reuseOf(st.Reuse, fromHere(c.Request())), Disk: diskAnswer(st.Disk), Quiet: st.Quiet, Requests: []requestAnswer{}}
 	a.Memory = memoryAnswer{WeightBytes: info.WeightBytes, SnapshotBytes: st.SnapshotBytes, ContextBytes: st.ContextBytes}
 	a.Responses, a.Memory.ResponseBytes = s.stored.size()
 	switch {

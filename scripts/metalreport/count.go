@@ -23,7 +23,17 @@ func (r *report) decodeBytes(lib *standin.Kernels, s qwen36.Shape, p *plan.Plan,
 	if print {
 		r.line("decode at %d keys\ta token\tMB, lines touched\tloads asked for\tthreadgroup barriers, simdgroup operations a thread", keys)
 	}
-	var total, loads int64
+	total, err := r.lines(lib, s, p, keys, print)
+	if err != nil {
+		return 0, err
+	}
+	ratio := float64(total) / float64(floor(keys))
+	r.line("decode at %d keys\t%.4f GB a token\tfloor %.4f\tratio %.4f\t%s", keys, float64(total)/1e9, float64(floor(keys))/1e9, ratio, r.limit(fmt.Sprintf("bytes at %d keys over the floor", keys), ratio, mostOverFloor))
+	return total, r.w.Flush()
+}
+
+// lines is the bytes of the lines that the dispatches of a plan touch, one after the other.
+func (r *report) lines(lib *standin.Kernels, s qwen36.Shape, p *plan.Plan, keys int, print bool) (total int64, err error) {
 	for _, d := range p.Dispatches {
 		times := layerOf(s, d)
 		if times == 0 {
@@ -38,15 +48,26 @@ func (r *report) decodeBytes(lib *standin.Kernels, s qwen36.Shape, p *plan.Plan,
 			return 0, fmt.Errorf("%s: %w", d.Name, err)
 		}
 		total += n.lines * int64(times)
-		loads += n.loads * int64(times)
 		if print {
 			r.line("%s\t%d\t%.3f\t%.2f\t%.1f, %.1f", d.Kernel, times, float64(n.lines)/1e6, float64(n.loads)/float64(n.lines), float64(n.counts.ThreadgroupBarriers)/float64(n.counts.Threadgroups),
 				float64(n.counts.SimdOps)*32/float64(n.counts.Threads))
 		}
 	}
-	ratio := float64(total) / float64(floor(keys))
-	r.line("decode at %d keys\t%.4f GB a token\tfloor %.4f\tratio %.4f\t%s", keys, float64(total)/1e9, float64(floor(keys))/1e9, ratio, r.limit(fmt.Sprintf("bytes at %d keys over the floor", keys), ratio, mostOverFloor))
-	return total, r.w.Flush()
+	return total, nil
+}
+
+// kernelsTogether is how many sequences a step takes at most.
+const kernelsTogether = kernels.MaxBatch
+
+// batchBytes counts a step of several sequences, each with experts of its own: what they have in common beyond that is less still.
+func (r *report) batchBytes(lib *standin.Kernels, s qwen36.Shape, p *plan.Plan, rows int, alone int64) error {
+	total, err := r.lines(lib, s, p, contexts[0], false)
+	if err != nil {
+		return err
+	}
+	each := float64(total) / float64(rows)
+	r.line("decode of %d at %d keys\t%.4f GB a token\t%.3f of one alone", rows, contexts[0], each/1e9, each/float64(alone))
+	return r.w.Flush()
 }
 
 // partOfHead is a dispatch of the head with one part of its rows.
@@ -101,6 +122,12 @@ func count(lib *standin.Kernels, p *plan.Plan, d plan.Dispatch, keys int) (out c
 		case "moe.ids":
 			for i := range m.U32() {
 				m.U32()[i] = uint32(i)
+			}
+		case "moe.logits": // token after token chooses the next experts
+			if p, ok := d.Params.(kernels.MoEParams); ok {
+				for i := range p.M * p.T {
+					m.F32()[i/p.T*(p.E+1)+i] = 1
+				}
 			}
 		}
 	}

@@ -88,6 +88,15 @@ func run(out io.Writer) error {
 			return err
 		}
 	}
+	for rows := 2; rows <= kernelsTogether; rows *= 2 {
+		p, err := options().DecodeBatch(shape, shape.MaxContext, contexts[0], rows)
+		if err != nil {
+			return err
+		}
+		if err := r.batchBytes(kernels, shape, p, rows, totals[0]); err != nil {
+			return err
+		}
+	}
 	r.chips(totals, levels)
 	if err := r.prefillBytes(shape); err != nil {
 		return err
