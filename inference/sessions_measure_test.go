@@ -174,7 +174,7 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Skip("make soak runs for half an hour")
 	}
-	e, err := Open(context.Background(), Options{Model: FromFS(assets.Demo()), ID: "pond-demo", ContextTokens: 2048})
+	e, err := Open(context.Background(), Options{Model: FromFS(assets.Demo()), ID: "pond-demo", ContextTokens: 2048, Disk: Disk{Dir: t.TempDir(), LimitBytes: 256 << 20}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestSoak(t *testing.T) {
 	last := resident()
 	e.DropSnapshots()
 	st := e.Stats()
-	t.Logf("%d answered, %d left; %.0f MB after a third, %.0f after two, %.0f at the end, %.0f when all was dropped; reuse %+v", answered, left, third, second, last, resident(), st.Reuse)
+	t.Logf("%d answered, %d left; %.0f MB after a third, %.0f after two, %.0f at the end, %.0f when all was dropped; disk %+v; reuse %+v", answered, left, third, second, last, resident(), st.Disk, st.Reuse)
 	if last > 1.25*third {
 		t.Errorf("memory grew from %.0f to %.0f MB", third, last)
 	}
