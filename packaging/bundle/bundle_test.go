@@ -113,6 +113,12 @@ func TestBundle(t *testing.T) {
 	if facts.ID != product.ID || facts.Version != product.Version || facts.Build != "1" || facts.MinimumSystem != "15.0" || facts.Windowed() {
 		t.Errorf("got %+v", facts)
 	}
+	if facts.LinkedFor != "12.0" { // what Go's linker writes without a window; with one it is 15.0, which inspect holds it to
+		t.Errorf("LC_BUILD_VERSION: got %s, want 12.0", facts.LinkedFor)
+	}
+	if facts.TotalBytes < 40_000_000 { // the demo model is 31 MB
+		t.Errorf("got %d bytes, want the demo model in it", facts.TotalBytes)
+	}
 	if code, err := os.ReadFile(filepath.Join(app, "Contents", "MacOS", bundle.Executable)); err != nil || !bytes.Contains(code, []byte("0123456789ab,2026-11-30T01:02:03Z")) {
 		t.Errorf("the executable does not say which commit it is of: %v", err)
 	}
@@ -217,6 +223,11 @@ func tamper(t *testing.T, app string) {
 		change     func([]byte) []byte
 	}{
 		{"MacOS/pond", "page 1", func(b []byte) []byte { b[5000] ^= 1; return b }},
+		{"MacOS/pond", "names a path of the machine that built it: /home/me/pond/x.go", func(b []byte) []byte { copy(b[len(b)/2:], "/home/me/pond/x.go\x00"); return b }},
+		{"MacOS/pond", "want an executable for arm64", func(b []byte) []byte { b[4] = 7; return b }}, // CPU_TYPE_X86_64
+		{"Resources/icon.icns", "icon: ", func(b []byte) []byte { return b[:len(b)-1] }},
+		{"Resources/icon.icns", "icon: ic", func(b []byte) []byte { return bytes.Replace(b, []byte("IHDR"), []byte("IHDX"), -1) }},
+		{"Resources/more.bin", "size: got ", func([]byte) []byte { return make([]byte, inspect.MaxBytes) }},
 		{"Info.plist", "Info.plist: its hash", func(b []byte) []byte { return bytes.Replace(b, []byte("15.0"), []byte("15.0 "), 1) }},
 		{"Resources/LICENSES.txt", "is not what was sealed", func(b []byte) []byte { return append(b, '!') }},
 		{"Resources/more.txt", "resources: got 3 files", func([]byte) []byte { return []byte("more") }},

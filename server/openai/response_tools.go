@@ -25,12 +25,13 @@ const customInput = "input"
 // responseTools takes tools in their flat form.
 func (o *object) responseTools(req *ResponseRequest) {
 	req.Origins = map[string]Origin{}
+	plain := map[string]bool{} // names of functions that are what they were
 	for i, raw := range o.array("tools") {
 		t := openObject(raw, indexed(o.at("tools"), i), o.report)
 		if t == nil {
 			return
 		}
-		t.responseTool(req, "")
+		t.responseTool(req, "", plain)
 		if o.report.err != nil {
 			return
 		}
@@ -42,7 +43,7 @@ func (o *object) responseTools(req *ResponseRequest) {
 	o.chooseTool(&req.ChatRequest, itself, itself)
 }
 
-func (o *object) responseTool(req *ResponseRequest, namespace string) {
+func (o *object) responseTool(req *ResponseRequest, namespace string, plain map[string]bool) {
 	var kind string
 	json.Unmarshal(orNull(o.fields["type"]), &kind)
 	switch {
@@ -58,7 +59,7 @@ func (o *object) responseTool(req *ResponseRequest, namespace string) {
 			if t == nil {
 				return
 			}
-			t.responseTool(req, name)
+			t.responseTool(req, name, plain)
 		}
 		o.finish()
 		return
@@ -71,10 +72,14 @@ func (o *object) responseTool(req *ResponseRequest, namespace string) {
 	var name string
 	json.Unmarshal(orNull(o.fields["name"]), &name)
 	known := qualified(namespace, name)
-	if known != name || kind == "custom" {
-		if _, twice := req.Origins[known]; twice {
-			o.report.fail(o.at("name"), CodeInvalidValue, "got %q a second time, want names that differ", clip(name))
-		}
+	changed := known != name || kind == "custom"
+	// A call of the model's could be of either. Two plain functions of one name are the client's own matter, as in the chat API.
+	if _, twice := req.Origins[known]; twice || changed && plain[known] {
+		o.report.fail(o.at("name"), CodeInvalidValue, "got %q a second time, want names that differ, also from the functions of namespaces, which the model knows as NAMESPACE__NAME", clip(name))
+	}
+	if !changed {
+		plain[known] = true
+	} else {
 		req.Origins[known] = Origin{Name: name, Namespace: namespace, Custom: kind == "custom"}
 		o.fields["name"], _ = json.Marshal(known)
 	}
