@@ -326,6 +326,9 @@ func (t Tuning) attnDecodeGrid(params any, _ int) Grid {
 	heads := t.sharedHeads(p)
 	g := Grid{Groups: [3]int{p.Blocks, p.KV, ceil(p.HeadsPerKV(), heads)}, Threads: [3]int{attnThreads, 1, 1}}
 	g.ThreadgroupBytes = 4 * ((heads+1)*p.HD + AttnBlock*heads)
+	if p.HD == maxHeadDim { // the parts of the simdgroups, of two heads at a time
+		g.ThreadgroupBytes = max(g.ThreadgroupBytes, 4*min(heads, 2)*attnThreads/simd*p.HD)
+	}
 	return g
 }
 
@@ -338,12 +341,12 @@ func (t Tuning) attnCombineConstants(any) []Constant {
 	return []Constant{t.choice(constEvenBlocks, t.EvenBlocks)}
 }
 
-// combineParts is how many interleaved sums attn_combine makes over the blocks.
-const combineParts = 4
+// combineParts is how many interleaved sums attn_combine makes over the blocks at most.
+const combineParts = maxThreads / simd
 
 func attnCombineGrid(params any, _ int) Grid {
 	p := params.(AttentionParams)
-	return grid1(p.H, combineParts*p.HD)
+	return grid1(p.H*p.HD/simd, simd*min(power(max(p.Blocks, 1), 1), combineParts))
 }
 
 func attnPrepGrid(params any, _ int) Grid {
