@@ -38,6 +38,10 @@ test-gpu: ## on a Mac: the binding, the device, every kernel and whole models on
 bench: ## decode and prefill speed of the demo model, and the time from start to the first token
 	@CGO_ENABLED=0 $(GO) test -run '^$$' -bench Demo -benchtime 3x ./inference
 
+bench-gpu: ## the Metal kernels on an NVIDIA GPU beside llama.cpp: CUDA 13, g++ 12, npm, 30 GB of disk (OUT=build/gpubench)
+	@scripts/gpubench/pack.sh $(or $(OUT),build/gpubench) && scripts/gpubench/run.sh $(or $(OUT),build/gpubench)
+
+.PHONY: bench-peer
 bench-peer: ## decode and prefill of the full shape beside llama.cpp: 45 GB of disk, 22 GiB of memory (ARGS="-contexts 256,4096,65536"; DIR)
 	@DIR=$(DIR) scripts/benchpeer/peer.sh $(ARGS)
 

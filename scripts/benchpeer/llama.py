@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures llama.cpp's CPU backend on a made-up file of the full shape and prints one JSON line.
+"""Measures llama.cpp on a made-up file of the full shape and prints one JSON line: its CPU backend, or with --gpu all layers on a GPU.
 
-    llama.py LIBRARIES FILE [--threads N] [--prefill 512 2048] [--decode 40] [--kind q4_k]
+    llama.py LIBRARIES FILE [--threads N] [--prefill 512 2048] [--decode 40] [--contexts 256] [--kind q4_k] [--gpu] [--ubatch 512]
 
-The libraries are the prebuilt ones of the npm package @node-llama-cpp/linux-x64 3.21.1 (llama.cpp release v0.4.0), called through ctypes. The
+The libraries are the prebuilt ones of the npm packages @node-llama-cpp/linux-x64 and linux-x64-cuda 3.21.1 (llama.cpp release v0.4.0), called through ctypes. The
 structures below are of that release: the defaults it reports are checked first, so that another one stops with a message. FILE is made if it is not there.
 """
 import argparse
@@ -80,7 +80,10 @@ def main():
     p.add_argument("--threads", type=int, default=os.cpu_count())
     p.add_argument("--prefill", type=int, nargs="*", default=[512, 2048])
     p.add_argument("--decode", type=int, default=40)
-    p.add_argument("--context", type=int, default=256)
+    p.add_argument("--contexts", type=int, nargs="*", default=[256])
+    p.add_argument("--gpu", action="store_true")
+    p.add_argument("--ubatch", type=int, default=512)
+    p.add_argument("--rounds", type=int, default=1, help="of each prompt; the median counts, and with more than one the first does not")
     p.add_argument("--kind", choices=("q4_0", "q4_k"), default="q4_k")
     a = p.parse_args()
     if not os.path.exists(a.file):
@@ -90,16 +93,16 @@ def main():
     quiet = c.CFUNCTYPE(None, c.c_int, c.c_char_p, ptr)(lambda level, line, _: sys.stderr.write(line.decode("utf-8", "replace")) if level == 4 else None)
     llama["log_set"](c.cast(quiet, ptr), None)
     params = llama["model_default_params"]()
-    params.gpu_layers, params.load_mode = 0, 1
+    params.gpu_layers, params.load_mode = (999, 0) if a.gpu else (0, 1)
     begun = time.perf_counter()
     model = llama["model_load_from_file"](a.file.encode(), params)
     if not model:
         sys.exit("llama.cpp did not load the file")
     report = {"kind": a.kind, "load_s": time.perf_counter() - begun}
     context = llama["context_default_params"]()
-    context.ctx = -(-max(a.prefill + [a.context + a.decode + 8]) // 256) * 256
+    context.ctx = -(-max(a.prefill + [n + a.decode + 8 for n in a.contexts] + [64]) // 256) * 256
     context.threads = context.threads_batch = a.threads
-    context.flash = 1
+    context.flash, context.ubatch = 1, a.ubatch
     ctx = llama["init_from_model"](model, context)
     if not ctx:
         sys.exit("llama.cpp made no context")
@@ -122,12 +125,18 @@ def main():
     feed(some(32))  # threads and buffers are there
     report["prefill"] = {}
     for n in a.prefill:
+        times = []
+        for _ in range(a.rounds):
+            llama["memory_clear"](memory, True)
+            times.append(timed(some(n)))
+        report["prefill"][n] = n / statistics.median(times[1:] or times)
+    report["decode_at"] = {}
+    for n in a.contexts:
         llama["memory_clear"](memory, True)
-        report["prefill"][n] = n / timed(some(n))
-    llama["memory_clear"](memory, True)
-    feed(some(a.context))
-    times = [timed(some(1)) for _ in range(a.decode + 4)][4:]
-    report["decode"] = 1 / statistics.median(times)
+        feed(some(n))
+        times = [timed(some(1)) for _ in range(a.decode + 8)][8:]
+        report["decode_at"][n] = 1 / statistics.median(times)
+    report["decode"] = next(iter(report["decode_at"].values()), 0)
     if not all(map(math.isfinite, llama["get_logits_ith"](ctx, -1)[:248320])):
         sys.exit("llama.cpp: got logits that are no numbers")
     with open("/proc/self/status") as f:

@@ -32,6 +32,7 @@ type options struct {
 	tokens, chunk      int
 	kernels, once      bool
 	prepare, unchecked bool
+	tuning             kernels.Tuning
 	source, profile    string
 }
 
@@ -47,6 +48,7 @@ func parse(args []string) (o options, err error) {
 	f.BoolVar(&o.unchecked, "unchecked", false, "do not look at results: for a rehearsal with a driver that computes nothing")
 	f.StringVar(&o.source, "source", "", "Metal text to use instead of the kernels' own, to compare variants")
 	f.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of decode there")
+	f.BoolVar(&o.tuning.NarrowSets, "narrow", false, "sets of eight rows in the products of decode, never more")
 	f.BoolVar(&o.prepare, "prepare", false, "compile, and end")
 	if err = f.Parse(args); err != nil {
 		return o, err

@@ -120,7 +120,7 @@ func open(o options, out io.Writer) (_ *bench, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.device, err = gpu.Open(rt, gpu.Options{Source: text}); err != nil {
+	if b.device, err = gpu.Open(rt, gpu.Options{Source: text, Tuning: o.tuning}); err != nil {
 		return nil, err
 	}
 	if b.dir, err = os.MkdirTemp("", "gpubench-"); err != nil {

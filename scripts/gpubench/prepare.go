@@ -96,7 +96,7 @@ func pipelines(o options) (map[string]pipeline, error) {
 	}
 	byName := map[string]kernels.Kernel{}
 	for _, k := range kernels.All() {
-		byName[k.Name] = k
+		byName[k.Name] = kernels.Tuned(k, o.tuning)
 	}
 	out := map[string]pipeline{}
 	for _, p := range plans {

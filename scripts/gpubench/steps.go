@@ -32,6 +32,13 @@ func (b *bench) decode() error {
 	if err != nil {
 		return err
 	}
+	// As an answer is decoded: the GPU draws the token and begins the next step with it, so that two are always in flight.
+	drawing, err := b.model.NewDrawing(nil, nil, func(position int) kernels.Draw {
+		return kernels.Draw{Keep: 40, Uniform: uint32(position*77_773) % (1 << 24), Scale: 1, TopP: 1<<32 - 1}
+	})
+	if err != nil {
+		return err
+	}
 	if b.profile != "" {
 		f, err := os.Create(b.profile)
 		if err != nil {
@@ -45,27 +52,8 @@ func (b *bench) decode() error {
 	}
 	for _, keys := range b.contexts {
 		at(q, keys)
-		var took []float64
-		var logits []float32
-		var busy float64
-		for i, id := range b.ids(warmTokens + b.tokens) {
-			if i == warmTokens {
-				b.lib.ResetCounters()
-			}
-			begun := time.Now()
-			if logits, err = q.Token(id); err != nil {
-				return err
-			}
-			if i >= warmTokens {
-				took = append(took, time.Since(begun).Seconds()*1e3)
-			}
-		}
-		c, err := b.lib.Report()
+		took, busy, err := b.decodeAt(q, drawing)
 		if err != nil {
-			return err
-		}
-		busy = c.GPUSeconds / float64(b.tokens) * 1e3
-		if err := b.finite(logits); err != nil {
 			return fmt.Errorf("decode at %d: %w", keys, err)
 		}
 		bytes, err := b.tokenBytes(keys)
@@ -79,6 +67,43 @@ func (b *bench) decode() error {
 	}
 	fmt.Fprintln(b.out)
 	return nil
+}
+
+// decodeAt decodes from where q stands: milliseconds of each token, and of a token on the GPU.
+func (b *bench) decodeAt(q *qwen36.Sequence, d *qwen36.Drawing) (took []float64, busy float64, err error) {
+	id := b.ids(1)[0]
+	begun := time.Now()
+	for i := range warmTokens + b.tokens {
+		if i == warmTokens {
+			b.lib.ResetCounters()
+		}
+		c, err := q.Draw(d, id, true)
+		if err != nil {
+			return nil, 0, err
+		}
+		if c.Status != kernels.Chosen && !b.unchecked {
+			return nil, 0, fmt.Errorf("token %d: got status %d of the choice, want %d", i, c.Status, kernels.Chosen)
+		}
+		id = c.ID
+		now := time.Now()
+		if i >= warmTokens {
+			took = append(took, now.Sub(begun).Seconds()*1e3)
+		}
+		begun = now
+	}
+	c, err := b.lib.Report()
+	if err != nil {
+		return nil, 0, err
+	}
+	busy = c.GPUSeconds / float64(b.tokens) * 1e3
+	if err := q.Drop(); err != nil {
+		return nil, 0, err
+	}
+	logits, err := q.Token(id)
+	if err != nil {
+		return nil, 0, err
+	}
+	return took, busy, b.finite(logits)
 }
 
 // tokenBytes is what a token cannot do without: the weights it uses, the states both ways, and the keys and values of the context.
