@@ -143,3 +143,43 @@ func TestStandinSelfTest(t *testing.T) {
 		t.Errorf("got kernels from %q", r.From)
 	}
 }
+
+// Three answers in one pass of the GPU are those that each is alone.
+func TestStandinAnswersTogether(t *testing.T) {
+	e, _ := openStandin(t, Options{ContextTokens: 512})
+	request := func(i int) CompletionRequest {
+		return CompletionRequest{Prompt: strings.Repeat("abc"[:i+1], 3), Generation: Generation{MaxTokens: 8 + i, Sampling: endless(e, uint64(i))}}
+	}
+	var want [3]string
+	for i := range want {
+		e.DropSnapshots()
+		a, err := e.Complete(context.Background(), request(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := a.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[i] = text(r)
+	}
+	e.DropSnapshots()
+	e.Pause()
+	var answers []*Answer
+	for i := range want {
+		a, err := e.Complete(context.Background(), request(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers = append(answers, a)
+	}
+	e.Resume()
+	for i, a := range answers {
+		if r, err := a.Wait(); err != nil || text(r) != want[i] {
+			t.Errorf("answer %d: got %s, %v, want what it is alone, %s", i, text(r), err, want[i])
+		}
+	}
+	if steps := e.Stats().Steps; steps[1]+steps[2] == 0 {
+		t.Errorf("got steps by answers %v, want some of several", steps)
+	}
+}

@@ -144,6 +144,13 @@ func run(args []string, out io.Writer) error {
 			return err
 		}
 		t.row(fmt.Sprintf("decode at %d, tok/s", n), rates[i], t.peerDecode(n))
+		for _, rows := range []int{2, 4} {
+			all, err := b.together(n, rows)
+			if err != nil {
+				return err
+			}
+			t.row(fmt.Sprintf("decode at %d, %d together, tok/s", n, rows), all, 0)
+		}
 	}
 	after := bandwidth(o.threads)
 	read := max(before, after)
@@ -315,6 +322,35 @@ func (b *bench) decode(length int) (float64, error) {
 	}
 	slices.Sort(took)
 	return 1 / took[len(took)/2], nil
+}
+
+// together is the tokens a second of so many sequences whose steps are made as one.
+func (b *bench) together(length, rows int) (float64, error) {
+	own := b.seq
+	defer func() { b.seq = own }()
+	var qs []*qwen36.Sequence
+	for range rows {
+		var err error
+		if b.seq, err = b.model.NewSequence(); err == nil {
+			err = b.feed(length)
+		}
+		if err != nil {
+			return 0, err
+		}
+		qs = append(qs, b.seq)
+	}
+	var took []float64
+	for i := range warmTokens + b.options.decode {
+		begun := time.Now()
+		if _, err := b.model.Step(qs, b.tokens(rows)); err != nil {
+			return 0, err
+		}
+		if i >= warmTokens {
+			took = append(took, time.Since(begun).Seconds())
+		}
+	}
+	slices.Sort(took)
+	return float64(rows) / took[len(took)/2], nil
 }
 
 // tokenBytes is what one decoded token moves: the weights it uses, state both ways, and the context's keys and values.
