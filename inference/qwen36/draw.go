@@ -137,6 +137,7 @@ func (q *Sequence) Draw(d *Drawing, id int32, ahead bool) (Choice, error) {
 	} else {
 		q.Advance(1)
 	}
+	q.Took(-1)
 	var behind *step
 	if ahead && now.next && q.m.GoesAhead() && q.Pos() < q.Rows() {
 		in := &q.inputs[0]
