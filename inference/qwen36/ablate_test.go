@@ -104,6 +104,8 @@ func TestGPUSwitchesAgree(t *testing.T) {
 		switch e.Switch {
 		case ablate.SplitPrefillKeys: // acts behind a long context: TestGPUKeysInParts
 			continue
+		case ablate.DeviceToken: // acts in answers: package inference, TestTheDevicesChoiceSwitchedOff
+			continue
 		case ablate.BatchedDecode: // acts among several answers: package inference, TestBatchedDecodeSwitchedOff
 			continue
 		}
