@@ -8,7 +8,7 @@ GUI_CC := $(shell command -v clang-19 2>/dev/null)
 GUI_ENV = CGO_ENABLED=1 $(if $(GUI_CC),CC=$(GUI_CC))
 GUI_TAGS = -tags migrated_fynedo$(if $(filter Linux,$(shell uname -s)),$(comma)x11)
 
-.PHONY: help run test build gui bench bench-peer bench-pull test-faults fuzz schemas timelines bench-sessions soak masks clients load parity parity-mlx rehearsal screenshot screenshots bench-ui icons test-app app dmg release release-check metal-check test-gpu metal-report clean
+.PHONY: help run test build gui bench bench-gpu bench-peer bench-pull test-faults fuzz schemas timelines bench-sessions soak masks clients load parity parity-mlx rehearsal screenshot screenshots bench-ui icons test-app app dmg release release-check metal-check test-gpu metal-report clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
