@@ -31,11 +31,11 @@ func TestGateLetsIn(t *testing.T) {
 		err    string
 	}{
 		{"room", Config{Memory: reading(900)}, inference.DefaultContext, ""},
-		{"as long as fits", Config{Memory: reading(128)}, 6144, ""},
+		{"as long as fits", Config{Memory: reading(128)}, 10_240, ""},
 		{"what was asked for", Config{Memory: reading(900), ContextTokens: 65_536}, 65_536, ""},
-		{"more than fits", Config{Memory: reading(128), ContextTokens: 65_536}, 0, "a context of 64K tokens does not fit; up to 6144 tokens on this machine now"},
-		{"no room", Config{Memory: reading(64)}, 0, "model tiny: needs 132 MB, 67 MB available; would fit if you quit Docker Desktop, 629 MB"},
-		{"no room, and no override for what is not mapped", Config{Memory: reading(64), Anyway: true}, 0, "needs 132 MB"},
+		{"more than fits", Config{Memory: reading(128), ContextTokens: 65_536}, 0, "a context of 64K tokens does not fit; up to 10K tokens on this machine now"},
+		{"no room", Config{Memory: reading(64)}, 0, "model tiny: needs 127 MB, 67 MB available; would fit if you quit Docker Desktop, 629 MB"},
+		{"no room, and no override for what is not mapped", Config{Memory: reading(64), Anyway: true}, 0, "needs 127 MB"},
 		{"a machine that cannot be read", Config{Memory: func() memgate.Reading { return memgate.Reading{} }}, inference.DefaultContext, ""},
 		{"more than the model was made for", Config{Memory: reading(900), ContextTokens: 1 << 30}, 0, "want 1 to 262144"},
 	} {

@@ -39,7 +39,7 @@ func TestTuningChangesNoBit(t *testing.T) {
 			}
 			want := map[string][]string{
 				"narrow sets":  {"q4_gemv_norm", "q8_gemv_norm", "q4_gemv_add", "q4_gemv_gdn_out", "moe_gate_up", "moe_down_add"},
-				"tall tiles":   {"q4_gemm", "q8_gemm", "q4_gemm_add", "f32_gemm", "f32_gemm_add", "moe_gate_up_grouped", "moe_down_grouped"},
+				"tall tiles":   {"q4_gemm", "q8_gemm", "q4_gemm_add", "q4_gemm_split", "f32_gemm", "f32_gemm_add", "moe_gate_up_grouped", "moe_down_grouped", "moe_down_grouped_bf16"},
 				"lone heads":   {"attn_decode", "attn_decode_bf16"},
 				"stored state": {"gdn_scan"},
 			}[name]
