@@ -125,7 +125,7 @@ func differ(a, b []float32) string {
 
 // stateBits compares two sequences' states; KV rows only as far as they are filled.
 func stateBits(a, b *Sequence) string {
-	for _, sp := range a.m.Shape.StateBuffers(a.m.Context) {
+	for _, sp := range a.m.StateSpecs() {
 		n := sp.LenBytes
 		if sp.RowBytes > 0 {
 			n = sp.RowBytes * int64(a.Pos())
