@@ -15,7 +15,8 @@ fi
 "$dir/venv/bin/python" -c "import importlib.metadata as m, sys; sys.exit(m.version('xllamacpp') != '${package#*==}')" 2>/dev/null ||
   "$dir/venv/bin/python" -m pip install --quiet --only-binary=:all: "$package" ||
   { echo "bench-http: no wheel of $package for this system" >&2; exit 1; }
-CGO_ENABLED=0 go build -o "$dir/pond" .
+# -ldflags names the commit also where Go may not ask git.
+CGO_ENABLED=0 go build -ldflags "$(scripts/stamp.sh)" -o "$dir/pond" .
 
 cleanup() {
   exec 3>&- # llama.cpp's server ends with its input
