@@ -83,7 +83,7 @@ func TestTheDevicesChoiceSwitchedOff(t *testing.T) {
 			if st.ChosenOnHost != int64(2*len(all)) || st.ChosenOnDevice == 0 {
 				t.Errorf("got %d tokens chosen on the host and %d on the device, want the first of each of %d answers, and the rest", st.ChosenOnHost, st.ChosenOnDevice, 2*len(all))
 			}
-			for _, name := range []ablate.Switch{ablate.DeviceSampler, ablate.DeviceToken} {
+			for _, name := range []ablate.Switch{ablate.DeviceSampler, ablate.DeviceToken, ablate.FusedChoice} {
 				off, err := ablate.Parse(string(name))
 				if err != nil {
 					t.Fatal(err)
@@ -94,7 +94,7 @@ func TestTheDevicesChoiceSwitchedOff(t *testing.T) {
 						t.Errorf("%s off: got\n%s\nwant\n%s", name, got[i], w)
 					}
 				}
-				acts := name == ablate.DeviceSampler || x == Standin // the host begins nothing ahead of its time
+				acts := name != ablate.DeviceToken || x == Standin // the host begins nothing ahead of its time
 				if got := slices.Equal(off.Acted(), []ablate.Switch{name}); got != acts {
 					t.Errorf("%s off: got %v that acted", name, off.Acted())
 				}

@@ -16,7 +16,7 @@ func deviceChoice(t *testing.T, s *sample.Sampler, logits []float32, position in
 	if !ok {
 		t.Fatalf("%+v: not for a device", d)
 	}
-	p := kernels.SampleParams{N: len(logits)}
+	p := kernels.SampleParams{N: len(logits), Block: kernels.BestBlock}
 	words, marks, choice := make([]uint32, kernels.DrawWords), make([]uint32, p.N), make([]uint32, kernels.ChoiceWords)
 	kernels.Draw(d).Put(words)
 	list, biases := s.Marks()

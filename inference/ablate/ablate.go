@@ -25,6 +25,7 @@ const (
 	DeviceToken         Switch = "device-token"
 	FixedBlockAttention Switch = "fixed-block-attention"
 	FusedAttention      Switch = "fused-attention"
+	FusedChoice         Switch = "fused-choice"
 	FusedDequantisation Switch = "fused-dequantisation"
 	FusedExperts        Switch = "fused-experts"
 	FusedGDN            Switch = "fused-gdn"
@@ -62,6 +63,7 @@ func Table() []Entry {
 		{DeviceToken, "decode: the next step begins with the token that the device chose, before the host has read it", "when the host has read it", true},
 		{FixedBlockAttention, "decode: a block of keys begins at a multiple of 256, whatever the context", "the keys are split evenly among the blocks of a launch, whose places move with every token", false},
 		{FusedAttention, "decode: norm, rotation, append and blocks of keys in one kernel, then one that merges them", "as in a chunk of one token: preparation, then one threadgroup for all keys of a head", false},
+		{FusedChoice, "decode: the head's product finds the likeliest of its rows, where the device chooses the next token", "a dispatch of its own does, which reads all logits again", true},
 		{FusedDequantisation, "prefill: a tile's weights are rebuilt in threadgroup memory while it is multiplied", "the matrices of mixers, router and shared expert are written out as float32 first; those of the other experts stay as they are", false},
 		{FusedExperts, "decode: choice, gate, up and activation in one kernel, then all nine experts' down products in one", "as in a chunk of one token: nine dispatches", false},
 		{FusedGDN, "decode: convolution, gates and state in one kernel, the gated norm in the output product", "as in a chunk of one token: convolution, window, scan, gated norm, product", false},

@@ -24,7 +24,7 @@ func (o Options) DecodeBatch(s Shape, context, keys, rows int) (*plan.Plan, erro
 	return o.decodePlan(s, context, keys, rows, false)
 }
 
-// decodePlan is DecodeBatch, and where it is to choose, two levels more for the next token of the one row.
+// decodePlan is DecodeBatch, and where it is to choose, a level more for the next token of the one row.
 func (o Options) decodePlan(s Shape, context, keys, rows int, chooses bool) (*plan.Plan, error) {
 	if keys < 1 || keys > context {
 		return nil, fmt.Errorf("decode plan: got %d keys, want 1 to %d", keys, context)
@@ -55,9 +55,10 @@ func (o Options) decodePlan(s Shape, context, keys, rows int, chooses bool) (*pl
 			e.moeDecode(i, name+".moe")
 		}
 	}
-	logits := e.head(e.stream(), rows)
 	if chooses {
-		e.choose(logits)
+		e.choose()
+	} else {
+		e.head(e.stream(), rows)
 	}
 	return e.Build()
 }
@@ -135,12 +136,22 @@ func (e *emitter) embed() {
 	e.dispatch("embed", kernels.EmbedQ4(), kernels.EmbedParams{M: e.tokens, D: e.s.Hidden, Vocab: e.s.Vocab}, e.tokens, ranges(tokens, e.stream()), table)
 }
 
-// head appends the final norm and the logits for some rows of x.
-func (e *emitter) head(x plan.Range, rows int) (logits plan.Range) {
-	head := project(headModule, e.s.Vocab, e.s.Hidden, 4)
-	logits = e.Buffer(BufLogits, plan.Output, plan.F32, rows*e.s.Vocab)
-	e.dispatch("lm_head", kernels.Q4GemvNorm(), e.product(rows, head), e.s.Vocab, ranges(x, e.vector(textPrefix+"norm.weight", e.s.Hidden), logits), head)
-	return logits
+// headProduct is the final norm and the logits for some rows of the stream.
+type headProduct struct {
+	params       kernels.LinearParams
+	norm, logits plan.Range
+	weights      linear
+}
+
+func (e *emitter) headProduct(rows int) headProduct {
+	w := project(headModule, e.s.Vocab, e.s.Hidden, 4)
+	return headProduct{e.product(rows, w), e.vector(textPrefix+"norm.weight", e.s.Hidden), e.Buffer(BufLogits, plan.Output, plan.F32, rows*e.s.Vocab), w}
+}
+
+// head appends it for rows of x.
+func (e *emitter) head(x plan.Range, rows int) {
+	h := e.headProduct(rows)
+	e.dispatch("lm_head", kernels.Q4GemvNorm(), h.params, e.s.Vocab, ranges(x, h.norm, h.logits), h.weights)
 }
 
 // Rope writes the rotation of tokens positions from first into dst [tokens, RotaryDim]: cosines, then sines, of p·theta^(−2i/R).

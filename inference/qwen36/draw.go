@@ -3,7 +3,9 @@ package qwen36
 import (
 	"fmt"
 	"math"
+	"slices"
 
+	"pond/inference/ablate"
 	"pond/inference/cache"
 	"pond/inference/plan"
 	"pond/metal"
@@ -24,18 +26,32 @@ func (e *emitter) count() {
 		{Range: e.Buffer(BufMarks, plan.State, plan.U32, e.s.UsableIDs()), touched: plan.U32.Bytes()}})
 }
 
-// choose appends the choice of the next token. Marks and biases are read where penalties or biases apply; as shipped none do.
-func (e *emitter) choose(logits plan.Range) {
+// choose appends the head, and the choice of the next token. Marks and biases are read where penalties or biases apply; as shipped none do.
+func (e *emitter) choose() {
 	p := e.sample()
-	in := []operand{{Range: logits}, {Range: e.draw()}, {Range: e.Buffer(BufMarks, plan.State, plan.U32, p.N), touched: plan.U32.Bytes()},
-		{Range: e.Buffer(BufBiases, plan.Input, plan.F32, kernels.MaxBiases), touched: plan.F32.Bytes()}}
+	head := e.headProduct(1)
+	fused := !e.Ablate.Off(ablate.FusedChoice)
+	if fused {
+		p.Block = e.headBlock(head.params)
+	}
 	bests := e.scratchIDs("bests", 2*p.Bests())
-	e.dispatch("bests", kernels.LogitBests(), p, p.Bests(), append(in[:len(in):len(in)], operand{Range: bests}))
-	in[0].touched = plan.F32.Bytes() // of the blocks that hold the likeliest
-	e.dispatch("choice", kernels.DrawToken(), p, 1, append(in[:len(in):len(in)], ranges(bests, e.Buffer(BufChoice, plan.Output, plan.U32, kernels.ChoiceWords))...))
+	told := []operand{{Range: e.draw()}, {Range: e.Buffer(BufMarks, plan.State, plan.U32, p.N), touched: plan.U32.Bytes()},
+		{Range: e.Buffer(BufBiases, plan.Input, plan.F32, kernels.MaxBiases), touched: plan.F32.Bytes()}}
+	logits := operand{Range: head.logits}
+	if fused {
+		h := kernels.HeadParams{Product: head.params, Choice: p}
+		e.dispatch("lm_head", kernels.Q4GemvNormBests(), h, h.Blocks(), slices.Concat(ranges(e.stream(), head.norm, head.logits), told, ranges(bests)), head.weights)
+	} else {
+		e.head(e.stream(), 1)
+		e.dispatch("bests", kernels.LogitBests(), p, p.Bests(), slices.Concat([]operand{logits}, told, ranges(bests)))
+	}
+	logits.touched = plan.F32.Bytes() // of the blocks that hold the likeliest
+	e.dispatch("choice", kernels.DrawToken(), p, 1, slices.Concat([]operand{logits}, told, ranges(bests, e.Buffer(BufChoice, plan.Output, plan.U32, kernels.ChoiceWords))))
 }
 
-func (e *emitter) sample() kernels.SampleParams { return kernels.SampleParams{N: e.s.UsableIDs()} }
+func (e *emitter) sample() kernels.SampleParams {
+	return kernels.SampleParams{N: e.s.UsableIDs(), Block: kernels.BestBlock}
+}
 
 func (e *emitter) draw() plan.Range {
 	return e.Buffer(BufDraw, plan.Input, plan.U32, kernels.DrawWords)

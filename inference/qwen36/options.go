@@ -65,6 +65,11 @@ func (o Options) OnHost() []string {
 	return nil
 }
 
+// headBlock is how many logits a threadgroup of the head computes. The host takes as many at a time.
+func (o Options) headBlock(p kernels.LinearParams) int {
+	return kernels.Tuning{NarrowSets: o.off(ablate.WideSets)}.HeadBlock(p)
+}
+
 // Tuning is how a GPU is to launch the kernels.
 func (o Options) Tuning() kernels.Tuning {
 	return kernels.Tuning{

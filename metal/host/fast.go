@@ -85,6 +85,8 @@ func fits(params any) bool {
 	switch p := params.(type) {
 	case kernels.LinearParams:
 		return simd.Fits(p.K)
+	case kernels.HeadParams:
+		return simd.Fits(p.Product.K)
 	case kernels.MoEParams:
 		return simd.Fits(p.D) && simd.Fits(p.I) && simd.Fits(p.SI)
 	case kernels.GDNOutParams:
@@ -96,7 +98,7 @@ func fits(params any) bool {
 // all are the vectorised kernels by name.
 func (f fast) all() map[string]run {
 	return map[string]run{
-		"q4_gemv_norm": f.gemvNorm, "q8_gemv_norm": f.gemvNorm, "q4_gemv_add": f.gemvAdd, "q4_gemv_gdn_out": f.gemvGDNOut,
+		"q4_gemv_norm": f.gemvNorm, "q4_gemv_norm_bests": f.gemvNormBests, "q8_gemv_norm": f.gemvNorm, "q4_gemv_add": f.gemvAdd, "q4_gemv_gdn_out": f.gemvGDNOut,
 		"q4_gemm": f.gemm, "q8_gemm": f.gemm, "q4_gemm_add": f.gemmAdd,
 		"rmsnorm": f.rmsNorm, "silu_mul": f.siluMul,
 		"moe_gate_up": f.moeGateUp, "moe_down_add": f.moeDownAdd, "moe_gate_up_grouped": f.moeGateUpGrouped, "moe_down_grouped": f.moeDownGrouped,

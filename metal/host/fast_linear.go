@@ -16,15 +16,26 @@ func (f fast) prepare(s *scratch, rows, width int, row func(dst []float32, m int
 }
 
 func (f fast) gemvNorm(a []kernels.Arg, params any, lo, hi int, s *scratch) {
-	p := params.(kernels.LinearParams)
-	f.prepare(s, p.M, p.K, func(dst []float32, m int) { f.normInto(dst, a[0].F32[m*p.K:(m+1)*p.K], a[1].Raw, p.Eps) })
-	y, n := a[2].F32, p.N()
+	f.normRows(params.(kernels.LinearParams), a[0].F32, a[1].Raw, a[2].F32, a[3:], lo, hi, s)
+}
+
+// normRows is columns [lo, hi) of y = W (x̂ ⊙ norm).
+func (f fast) normRows(p kernels.LinearParams, x []float32, norm []byte, y []float32, w []kernels.Arg, lo, hi int, s *scratch) {
+	f.prepare(s, p.M, p.K, func(dst []float32, m int) { f.normInto(dst, x[m*p.K:(m+1)*p.K], norm, p.Eps) })
+	n := p.N()
 	p.EachSegment(lo, hi, func(segment, r0, r1, col int) {
 		for m := range p.M {
 			s.few.vs[m], s.few.y[m] = &s.vecs[m], y[m*n+col:][:r1-r0]
 		}
-		f.MulVectors(s.few.y[:p.M], matrix(a[3:], segment, p.K, p.Bits), r0, r1-r0, s.few.vs[:p.M])
+		f.MulVectors(s.few.y[:p.M], matrix(w, segment, p.K, p.Bits), r0, r1-r0, s.few.vs[:p.M])
 	})
+}
+
+func (f fast) gemvNormBests(a []kernels.Arg, params any, lo, hi int, s *scratch) {
+	p := params.(kernels.HeadParams)
+	first, end := p.Rows(lo, hi)
+	f.normRows(p.Product, a[0].F32, a[1].Raw, a[2].F32, a[len(a)-kernels.SegmentArgs:], first, end, s)
+	p.FindBests(a, lo, hi)
 }
 
 func (f fast) gemvAdd(a []kernels.Arg, params any, lo, hi int, s *scratch) {

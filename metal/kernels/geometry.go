@@ -241,19 +241,57 @@ func siluMulGrid(params any, _ int) Grid {
 	return grid2(ceil(p.I, 4*4*simd), p.M, 4*simd)
 }
 
-// bestThreads look at bestBlock logits.
+// HeadBlock is how many logits a threadgroup of the head computes, and so the block of its choice.
+func (t Tuning) HeadBlock(p LinearParams) int {
+	return t.linearVectorGrid(p, 0).Threads[0] / setLanes(p.K) * rowSet * t.linearRowGroups(p)
+}
+
+func (t Tuning) headGrid(params any, items int) Grid {
+	return t.linearVectorGrid(params.(HeadParams).Product, items)
+}
+
+func (t Tuning) headConstants(params any) []Constant {
+	return t.linearVectorConstants(params.(HeadParams).Product)
+}
+
+func (t Tuning) headCheck(params any) error {
+	p := params.(HeadParams)
+	if err := linearCheck(p.Product); err != nil {
+		return err
+	}
+	switch block := t.HeadBlock(p.Product); {
+	case p.Product.M != 1 || p.Product.Rows[0] != p.Product.N():
+		return fmt.Errorf("head of %d rows with matrices of %v: want one row and one matrix", p.Product.M, p.Product.Rows)
+	case p.Choice.N > p.Product.N():
+		return fmt.Errorf("choice among %d tokens: want at most the head's %d", p.Choice.N, p.Product.N())
+	case p.Choice.Block != block:
+		return fmt.Errorf("bests of %d logits: want the %d of a threadgroup of the head", p.Choice.Block, block)
+	}
+	return sampleCheck(p.Choice)
+}
+
+// bestThreads look at a block of logits.
 const bestThreads = 2 * simd
+
+// drawThreads are the threads of draw_token.
+const drawThreads = maxThreads
+
+// maxChoice is the most tokens to choose among: twice their number is counted in 32 bits.
+const maxChoice = 1 << 30
 
 func logitBestsGrid(params any, _ int) Grid { return grid1(params.(SampleParams).Bests(), bestThreads) }
 
-// drawTokenGrid is one threadgroup, a thread for each best.
-func drawTokenGrid(any, int) Grid { return grid1(1, maxBests) }
+// drawTokenGrid is one threadgroup, whose threads share the bests.
+func drawTokenGrid(any, int) Grid { return grid1(1, drawThreads) }
 
 func countTokenGrid(any, int) Grid { return grid1(1, simd) }
 
 func sampleCheck(params any) error {
-	if n := params.(SampleParams).N; n < 1 || n > bestBlock*maxBests {
-		return fmt.Errorf("choice among %d tokens: want 1 to %d", n, bestBlock*maxBests)
+	switch p := params.(SampleParams); {
+	case p.N < 1 || p.N > maxChoice:
+		return fmt.Errorf("choice among %d tokens: want 1 to %d", p.N, maxChoice)
+	case p.Block < 1 || p.Block&(p.Block-1) != 0:
+		return fmt.Errorf("bests of %d logits: want a power of two", p.Block)
 	}
 	return nil
 }

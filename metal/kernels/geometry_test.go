@@ -41,7 +41,9 @@ func realParams(m int) map[string]any {
 	lin := LinearParams{M: m, K: 2048, Bits: 4, Rows: [MaxSegments]int{8192, 4096, 32, 32}}
 	dense := LinearParams{M: m, K: 2048, Bits: 32, Rows: [MaxSegments]int{12352}}
 	router := LinearParams{M: m, K: 2048, Bits: 8, Rows: [MaxSegments]int{256, 1}}
-	out := map[string]any{"count_token": SampleParams{248077}, "draw_token": SampleParams{248077}, "logit_bests": SampleParams{248077}, "embed_q4": EmbedParams{m, 2048, 248320}, "rmsnorm": NormParams{M: m, D: 2048, Eps: 1e-6}, "rmsnorm_add": NormParams{M: m, D: 2048, Eps: 1e-6, Parts: 4}, "q4_gemm_split": LinearParams{M: m, K: 4096, Bits: 4, Rows: [MaxSegments]int{2048}, Parts: 4}, "residual_add": ResidualParams{m, 2048}, "silu_mul": SiluMulParams{m, 512},
+	head := LinearParams{M: 1, K: 2048, Bits: 4, Rows: [MaxSegments]int{248320}}
+	choice := SampleParams{248077, Tuning{}.HeadBlock(head)}
+	out := map[string]any{"count_token": choice, "draw_token": choice, "logit_bests": choice, "q4_gemv_norm_bests": HeadParams{head, choice}, "embed_q4": EmbedParams{m, 2048, 248320}, "rmsnorm": NormParams{M: m, D: 2048, Eps: 1e-6}, "rmsnorm_add": NormParams{M: m, D: 2048, Eps: 1e-6, Parts: 4}, "q4_gemm_split": LinearParams{M: m, K: 4096, Bits: 4, Rows: [MaxSegments]int{2048}, Parts: 4}, "residual_add": ResidualParams{m, 2048}, "silu_mul": SiluMulParams{m, 512},
 		"f32_gemm": dense, "f32_gemm_add": dense, "q4_unpack": lin, "q8_unpack": router, "q4_gemm": lin, "q4_gemm_add": lin, "q4_gemv_add": lin, "q4_gemv_norm": lin, "q8_gemm": router, "q8_gemv_norm": router,
 		"q4_gemv_gdn_out": GDNOutParams{gdn, 2048}}
 	for _, k := range All() {
@@ -105,8 +107,15 @@ func TestChecksRefuse(t *testing.T) {
 		{GDNStep(), GDNParams{M: 1, HK: 1, HV: 1, DK: 40, DV: 32}},
 		{GDNScan(), GDNParams{M: 1, HK: 1, HV: 1, DK: 32, DV: 48}},
 		{MoEGateUp(), MoEParams{M: 1, D: 64, E: 2048, T: 8, I: 64, SI: 64}},
-		{DrawToken(), SampleParams{bestBlock*maxBests + 1}},
-		{LogitBests(), SampleParams{}},
+		{DrawToken(), SampleParams{maxChoice + 1, BestBlock}},
+		{DrawToken(), SampleParams{100, 48}},
+		{LogitBests(), SampleParams{0, BestBlock}},
+		{LogitBests(), SampleParams{100, 0}},
+		{Q4GemvNormBests(), HeadParams{LinearParams{M: 1, K: 64, Bits: 4, Rows: [MaxSegments]int{100}}, SampleParams{100, 64}}},
+		{Q4GemvNormBests(), HeadParams{LinearParams{M: 1, K: 64, Bits: 4, Rows: [MaxSegments]int{100}}, SampleParams{101, 32}}},
+		{Q4GemvNormBests(), HeadParams{LinearParams{M: 1, K: 64, Bits: 4, Rows: [MaxSegments]int{50, 50}}, SampleParams{100, 32}}},
+		{Q4GemvNormBests(), HeadParams{LinearParams{M: 2, K: 64, Bits: 4, Rows: [MaxSegments]int{100}}, SampleParams{100, 32}}},
+		{Q4GemvNormBests(), HeadParams{LinearParams{M: 1, K: 1 << 16, Bits: 4, Rows: [MaxSegments]int{100}}, SampleParams{100, 32}}},
 		{MoERoute(), MoEParams{M: 1, D: 64, E: 64, T: 33, I: 64, SI: 64}},
 	} {
 		if err := c.kernel.Check(c.params); err == nil {
@@ -138,7 +147,7 @@ func TestCasesTakeEveryVariant(t *testing.T) {
 		variant
 		values []int32
 	}{
-		{variant{"q4_gemv_norm", constRowGroups}, []int32{1, 2, 4}}, {variant{"q4_gemv_add", constRowGroups}, []int32{1, 4}}, {variant{"q8_gemv_norm", constRowGroups}, []int32{1, 4}},
+		{variant{"q4_gemv_norm", constRowGroups}, []int32{1, 2, 4}}, {variant{"q4_gemv_norm_bests", constRowGroups}, []int32{1, 2, 4}}, {variant{"q4_gemv_add", constRowGroups}, []int32{1, 4}}, {variant{"q8_gemv_norm", constRowGroups}, []int32{1, 4}},
 		{variant{"q4_gemv_gdn_out", constRowGroups}, []int32{1, 2}}, {variant{"moe_gate_up", constRowGroups}, []int32{1, 2}}, {variant{"moe_down_add", constRowGroups}, []int32{1, 2}},
 		{variant{"q4_gemm", constTileRows}, []int32{8, 16, 32, 64}}, {variant{"q8_gemm", constTileRows}, []int32{8, 16, 32, 64}}, {variant{"q4_gemm_add", constTileRows}, []int32{8, 16, 32, 64}},
 		{variant{"attn_decode", constHeadsGroup}, []int32{1, 2, 4, 8}}, {variant{"attn_decode", constHeadLanes}, []int32{1, 2, 4, 8}},

@@ -355,6 +355,7 @@ func shortCases() []metalCase {
 	out = append(out, unfusedCases(newMaker(16))...)
 	out = append(out, elementwiseCases(m)...)
 	out = append(out, sampleCases(m)...)
+	out = append(out, headCases(newMaker(20))...)
 	out = append(out, gdnCases(m)...)
 	out = append(out, attentionCases(m)...)
 	return append(out, moeCases(m)...)

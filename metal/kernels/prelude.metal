@@ -67,6 +67,12 @@ struct SiluMulParams {
 
 struct SampleParams {
     int N;
+    int Block;
+};
+
+struct HeadParams {
+    LinearParams Product;
+    SampleParams Choice;
 };
 
 struct GDNParams {

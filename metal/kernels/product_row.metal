@@ -252,13 +252,14 @@ static inline SetRows rows_of(constant LinearParams& p, uint set) {
     return r;
 }
 
-// y = inv_rms · W (x ⊙ norm): the norm's factor is a number and is applied last, so one pass over x serves both.
+// The sums of W (x ⊙ norm) for the rows of a set, as finish_sum finds them. Returns 1/rms(x), which they lack: the norm's factor is a number and is
+// applied last, so one pass over x serves both.
 template <uint BITS>
-static inline void gemv_norm(device const float* x, device const bfloat* norm, device float* y, Matrix m, SetRows rows, Place at,
-                             constant LinearParams& p, threadgroup float* part, threadgroup float* squares, uint lane, uint sg) {
+static inline float norm_sums(thread float* sums, device const float* x, device const bfloat* norm, Matrix m, uint row0, Place at, float eps,
+                              threadgroup float* part, threadgroup float* squares, uint lane, uint sg) {
     const uint k = WIDTH;
-    const RowPlan plan = plan_rows(m, rows.row0);
-    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f}, sq = 0.0f;
+    const RowPlan plan = plan_rows(m, row0);
+    float sq = 0.0f;
     FourRows<BITS> next;
     fetch_rows<BITS>(next, plan.m0, k, plan.first0, block_of(at.lane, k));
     Columns c;
@@ -278,7 +279,15 @@ static inline void gemv_norm(device const float* x, device const bfloat* norm, d
         threadgroup_barrier(mem_flags::mem_threadgroup);
         sq = wide_total(squares, 1, 0, sg, at.lanes);
     }
-    const float inv = CODE_SCALE * precise::rsqrt(sq / float(k) + p.Eps);
+    return CODE_SCALE * precise::rsqrt(sq / float(k) + eps);
+}
+
+// y = W (x̂ ⊙ norm) for the rows of a set.
+template <uint BITS>
+static inline void gemv_norm(device const float* x, device const bfloat* norm, device float* y, Matrix m, SetRows rows, Place at,
+                             constant LinearParams& p, threadgroup float* part, threadgroup float* squares, uint lane, uint sg) {
+    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    const float inv = norm_sums<BITS>(sums, x, norm, m, rows.row0, at, p.Eps, part, squares, lane, sg);
     for (uint i = 0; i < finish_turns(at); ++i) {
         const float s = finish_sum(part, sums, i, at, lane, sg);
         const uint r = 8 * finish_group(i, at) + set_row(lane);

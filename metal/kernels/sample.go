@@ -75,17 +75,21 @@ func Uncounted(m uint32) uint32 { return m - 1<<markCountBit }
 
 // SampleParams are the sizes of the choice.
 type SampleParams struct {
-	N int // ids that may be chosen; padding rows beyond are ignored
+	N     int // ids that may be chosen; padding rows beyond are ignored
+	Block int // logits that a best stands for, a power of two
 }
 
-// bestBlock is how many logits one threadgroup of logit_bests looks at; maxBests is how many of their bests draw_token takes.
-const (
-	bestBlock = 256
-	maxBests  = 1024
-)
+// BestBlock is how many logits one threadgroup of logit_bests looks at.
+const BestBlock = 256
 
-// Bests is how many pairs logit_bests leaves.
-func (p SampleParams) Bests() int { return ceil(p.N, bestBlock) }
+// Bests is how many pairs of key and id there are.
+func (p SampleParams) Bests() int { return ceil(p.N, p.Block) }
+
+// HeadParams are the sizes of the model's head with the choice.
+type HeadParams struct {
+	Product LinearParams // one row, one matrix
+	Choice  SampleParams // Block as HeadBlock has it
+}
 
 // Words of a choice, U32 [ChoiceWords].
 const (
@@ -135,6 +139,7 @@ type drawing struct {
 	words  []uint32
 	marks  []uint32
 	biases []float32
+	block  int // of bests
 }
 
 // Keys order logits as unsigned integers: equal numbers have equal keys, and NaN is above all.
@@ -174,25 +179,53 @@ func Weight(x, largest, scale float32) uint64 {
 	return (uint64(r)<<8 + 1<<e>>1) >> e
 }
 
-// LogitBests finds the best of each bestBlock logits: its key and id. One item is a block.
+// LogitBests finds the best of each block of logits: its key and id. One item is a block.
 func LogitBests() Kernel {
 	return Kernel{Name: "logit_bests", Grid: logitBestsGrid, Check: sampleCheck,
 		Buffers: []Buffer{{"logits", F32, Read, "[N]"}, {"draw", U32, Read, "[DrawWords]"}, {"marks", U32, Read, "[N]"}, {"biases", F32, Read, "[MaxBiases]"},
 			{"bests", U32, Write, "[Bests, 2]"}},
-		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
-			p := params.(SampleParams)
-			d := drawing{a[0].F32[:p.N], a[1].U32, a[2].U32, a[3].F32}
-			for b := lo; b < hi; b++ {
-				best, at := uint32(0), b*bestBlock
-				for id := b * bestBlock; id < min((b+1)*bestBlock, p.N); id++ {
-					if k := orderKey(d.logit(id)); k > best {
-						best, at = k, id
-					}
-				}
-				a[4].U32[2*b], a[4].U32[2*b+1] = best, uint32(at)
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) { params.(SampleParams).findBests(a, lo, hi) }}
+}
+
+// findBests finds those of blocks [lo, hi), with the arguments of LogitBests.
+func (p SampleParams) findBests(a []Arg, lo, hi int) {
+	d := drawing{a[0].F32[:p.N], a[1].U32, a[2].U32, a[3].F32, p.Block}
+	for b := lo; b < min(hi, p.Bests()); b++ {
+		best, at := uint32(0), b*p.Block
+		for id := b * p.Block; id < min((b+1)*p.Block, p.N); id++ {
+			if k := orderKey(d.logit(id)); k > best {
+				best, at = k, id
 			}
+		}
+		a[4].U32[2*b], a[4].U32[2*b+1] = best, uint32(at)
+	}
+}
+
+// Q4GemvNormBests is Q4GemvNorm for the model's head, with what LogitBests does: a level less, and no logit is read again. One item is a block.
+func Q4GemvNormBests() Kernel {
+	return Kernel{Name: "q4_gemv_norm_bests", Segments: 1, Grid: Tuning{}.headGrid, Constants: Tuning{}.headConstants, Check: Tuning{}.headCheck,
+		Buffers: []Buffer{{"x", F32, Read, "[K]"}, {"norm", BF16, Read, "[K]"}, {"logits", F32, Write, "[rows]"}, {"draw", U32, Read, "[DrawWords]"}, {"marks", U32, Read, "[N]"},
+			{"biases", F32, Read, "[MaxBiases]"}, {"bests", U32, Write, "[Bests, 2]"}},
+		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
+			p := params.(HeadParams)
+			first, end := p.Rows(lo, hi)
+			h := ws.F32(p.Product.K)
+			normInto(h, a[0].F32[:p.Product.K], a[1].Raw, p.Product.Eps)
+			p.Product.vectorRows(a[2].F32[first:end], a[len(a)-SegmentArgs:], h, first, end, ws)
+			p.FindBests(a, lo, hi)
 		}}
 }
+
+// Blocks is how many blocks the head's rows are, padding rows too.
+func (p HeadParams) Blocks() int { return ceil(p.Product.N(), p.Choice.Block) }
+
+// Rows are the rows of blocks [lo, hi).
+func (p HeadParams) Rows(lo, hi int) (first, end int) {
+	return lo * p.Choice.Block, min(hi*p.Choice.Block, p.Product.N())
+}
+
+// FindBests finds the bests of blocks [lo, hi) whose logits are there, with the arguments of Q4GemvNormBests.
+func (p HeadParams) FindBests(a []Arg, lo, hi int) { p.Choice.findBests(a[2:], lo, hi) }
 
 // candidate is a token that may be drawn.
 type candidate struct {
@@ -210,7 +243,7 @@ func DrawToken() Kernel {
 			{"bests", U32, Read, "[Bests, 2]"}, {"choice", U32, Write, "[ChoiceWords]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(SampleParams)
-			drawing{a[0].F32[:p.N], a[1].U32, a[2].U32, a[3].F32}.choose(a[5].U32, a[4].U32[:2*p.Bests()])
+			drawing{a[0].F32[:p.N], a[1].U32, a[2].U32, a[3].F32, p.Block}.choose(a[5].U32, a[4].U32[:2*p.Bests()])
 		}}
 }
 
@@ -288,7 +321,7 @@ func (d drawing) kept(bests []uint32) []candidate {
 	slices.SortFunc(best, descending)
 	var all []candidate
 	for _, b := range best[:min(keep, len(best))] {
-		for id := b.id * bestBlock; id < min((b.id+1)*bestBlock, len(d.logits)); id++ {
+		for id := b.id * d.block; id < min((b.id+1)*d.block, len(d.logits)); id++ {
 			all = append(all, candidate{id: id, key: orderKey(d.logit(id))})
 		}
 	}

@@ -1,7 +1,6 @@
 // The choice of a token, see sample.go: integers decide, so that the order in which threads meet changes nothing.
 
-constant constexpr uint BEST_BLOCK = 256; // logits of a threadgroup of logit_bests
-constant constexpr uint MOST_BESTS = 1024;
+constant constexpr uint MOST_BLOCKS = 1024; // a thread of draw_token has one
 constant constexpr uint MOST_KEPT = 256;
 
 // Words of a draw, of a mark, of a choice.
@@ -26,19 +25,19 @@ static inline float key_logit(uint key) { return as_type<float>((key & SIGN) != 
 
 // What a choice is made from.
 struct Drawing {
-    device const float* logits;
     device const uint* draw;
     device const uint* marks;
     device const float* biases;
 };
 
-// The key of a token's logit after penalties and bias.
-static inline uint token_key(Drawing d, uint id) {
-    float x = d.logits[id];
+// The key of a token's logit after penalties and bias, from that of the logit. Where those apply, arithmetic begins at the number that the key stands
+// for: behind the product that made the logit a compiler may put product and sum into one rounding, and choose another token than from the stored logit.
+static inline uint token_key(Drawing d, uint id, uint key) {
     const uint m = d.draw[DRAW_MARKED] != 0 ? d.marks[id] : 0;
     if (m == 0) {
-        return order_key(x);
+        return key;
     }
+    float x = key_logit(key);
     if ((m & MARK_SEEN) != 0 && (as_type<uint>(x) & ~SIGN) != 0x7f800000u) {
         const float most = 3.402823466e38f, y = x * as_type<float>(d.draw[x > 0.0f ? DRAW_LOWER : DRAW_RAISE]);
         x = y > most ? most : y < -most ? -most : y; // a NaN stays one
@@ -73,37 +72,81 @@ static inline ulong weight(float x, float largest, float scale) {
     return ((ulong(r) << 8) + ((ulong(1) << e) >> 1)) >> e;
 }
 
-// logit_bests: key and id of the best of each 256 logits, the lower id of equal ones. A threadgroup of 64 a block.
-kernel void logit_bests(device const float* logits [[buffer(0)]], device const uint* draw [[buffer(1)]], device const uint* marks [[buffer(2)]],
-                        device const float* biases [[buffer(3)]], device uint* bests [[buffer(4)]], constant SampleParams& p [[buffer(5)]], THREAD_1D) {
-    threadgroup uint keys[32];
-    threadgroup uint ids[32];
-    const Drawing d = {logits, draw, marks, biases};
-    uint key = 0, at = 0xffffffffu;
-    for (uint id = tg * BEST_BLOCK + tid; id < min((tg + 1) * BEST_BLOCK, uint(p.N)); id += threads) {
-        const uint k = token_key(d, id);
-        if (k > key) {
-            key = k;
-            at = id;
-        }
-    }
-    const uint top = simd_max(key), first = simd_min(key == top ? at : 0xffffffffu);
+// A token and its key, which is above 0.
+struct Best {
+    uint key;
+    uint id;
+};
+
+static inline Best no_best() { return Best{0, 0xffffffffu}; }
+
+// Of equal ones the lower id.
+static inline Best better(Best a, Best b) { return b.key > a.key || (b.key == a.key && b.id < a.id) ? b : a; }
+
+// The best of a simdgroup's.
+static inline Best simd_best(Best b) {
+    const uint key = simd_max(b.key);
+    return Best{key, simd_min(b.key == key ? b.id : 0xffffffffu)};
+}
+
+// Stores the best of those that the threads of a threadgroup have, in room for one a simdgroup.
+static inline void store_best(device uint* bests, Best own, threadgroup uint* room, uint tg, uint threads, uint tid, uint lane, uint sg) {
+    const Best b = simd_best(own);
     if (lane == 0) {
-        keys[sg] = top;
-        ids[sg] = first;
+        room[2 * sg] = b.key;
+        room[2 * sg + 1] = b.id;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (tid == 0) {
-        key = keys[0];
-        at = ids[0];
+        Best best = b;
         for (uint s = 1; s < threads / SIMD; ++s) {
-            if (keys[s] > key || (keys[s] == key && ids[s] < at)) {
-                key = keys[s];
-                at = ids[s];
+            best = better(best, Best{room[2 * s], room[2 * s + 1]});
+        }
+        bests[2 * tg] = best.key;
+        bests[2 * tg + 1] = best.id;
+    }
+}
+
+// logit_bests: key and id of the best of each p.Block logits. A threadgroup a block.
+kernel void logit_bests(device const float* logits [[buffer(0)]], device const uint* draw [[buffer(1)]], device const uint* marks [[buffer(2)]],
+                        device const float* biases [[buffer(3)]], device uint* bests [[buffer(4)]], constant SampleParams& p [[buffer(5)]], THREAD_1D) {
+    threadgroup uint room[64];
+    const Drawing d = {draw, marks, biases};
+    Best best = no_best();
+    for (uint id = tg * p.Block + tid; id < min((tg + 1) * p.Block, uint(p.N)); id += threads) {
+        best = better(best, Best{token_key(d, id, order_key(logits[id])), id});
+    }
+    store_best(bests, best, room, tg, threads, tid, lane, sg);
+}
+
+// q4_gemv_norm_bests: q4_gemv_norm of one row and one matrix, the model's head, and in its epilogue what logit_bests does: the logits of a threadgroup are
+// a block. A threadgroup of padding rows alone has no best.
+kernel void q4_gemv_norm_bests(device const float* x [[buffer(0)]], device const bfloat* norm [[buffer(1)]], device float* logits [[buffer(2)]],
+                               device const uint* draw [[buffer(3)]], device const uint* marks [[buffer(4)]], device const float* biases [[buffer(5)]],
+                               device uint* bests [[buffer(6)]], WEIGHTS(0, 7, 8, 9), constant HeadParams& p [[buffer(10)]], THREAD_1D) {
+    threadgroup float part[PARTS];
+    threadgroup float squares[32];
+    threadgroup uint room[64];
+    const Drawing d = {draw, marks, biases};
+    const Place at = place_of(WIDTH, tg, threads, tid);
+    const uint row0 = at.set * set_rows(), N = p.Choice.N;
+    const Matrix m = MATRIX_OF(0, p.Product.Rows[0]);
+    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    const float inv = norm_sums<4>(sums, x, norm, m, row0, at, p.Product.Eps, part, squares, lane, sg);
+    Best best = no_best();
+    for (uint i = 0; i < finish_turns(at); ++i) {
+        const float s = finish_sum(part, sums, i, at, lane, sg);
+        const uint id = row0 + 8 * finish_group(i, at) + set_row(lane);
+        if (finishes(at) && id < m.rows) {
+            const float y = s * inv;
+            logits[id] = y;
+            if (id < N) {
+                best = better(best, Best{token_key(d, id, order_key(y)), id});
             }
         }
-        bests[2 * tg] = key;
-        bests[2 * tg + 1] = at;
+    }
+    if (tg * p.Choice.Block < N) {
+        store_best(bests, best, room, tg, threads, tid, lane, sg);
     }
 }
 
@@ -128,43 +171,53 @@ static inline uint tally(thread Tally& t, uint mine) {
 
 // The tokens of the listed blocks, a thread's every 1,024th.
 struct Listed {
+    device const float* logits;
     threadgroup const uint* blocks;
+    uint shift; // a block's size is 1 << shift
     uint count; // of their places
-    uint tid;
     uint N;
 };
 
+static inline uint listed_token(Listed l, uint i) { return (l.blocks[i >> l.shift] << l.shift) + (i & ((1u << l.shift) - 1)); }
+
 // How many of the thread's tokens have a key above from, or just that and an id up to last.
-static inline uint count_tokens(Drawing d, Listed l, uint from, uint last) {
+static inline uint count_tokens(Drawing d, Listed l, uint tid, uint from, uint last) {
     uint n = 0;
-    for (uint i = l.tid; i < l.count; i += MOST_BESTS) {
-        const uint id = l.blocks[i / BEST_BLOCK] * BEST_BLOCK + i % BEST_BLOCK;
+    for (uint i = tid; i < l.count; i += MOST_BLOCKS) {
+        const uint id = listed_token(l, i);
         if (id < l.N) {
-            const uint k = token_key(d, id);
+            const uint k = token_key(d, id, order_key(l.logits[id]));
             n += k > from || (k == from && id <= last);
         }
     }
     return n;
 }
 
-// draw_token: see DrawToken. One threadgroup of 1,024, a thread for each best. The cuts are found by halving, and counting what is left.
+// draw_token: see DrawToken. One threadgroup of 1,024, a thread for each block: those of bests, or where they are too many 2, 4, 8 ... of them in one.
+// The cuts are found by halving, and counting what is left.
 kernel void draw_token(device const float* logits [[buffer(0)]], device const uint* draw [[buffer(1)]], device const uint* marks [[buffer(2)]],
                        device const float* biases [[buffer(3)]], device const uint* bests [[buffer(4)]], device uint* choice [[buffer(5)]],
                        constant SampleParams& p [[buffer(6)]], THREAD_1D) {
     threadgroup uint part[64];
-    threadgroup uint blocks[MOST_BESTS];
+    threadgroup uint blocks[MOST_BLOCKS];
     threadgroup atomic_uint listed;
     threadgroup uint keys[MOST_KEPT];
     threadgroup uint ids[MOST_KEPT];
     threadgroup ulong weights[MOST_KEPT];
     threadgroup ulong left[MOST_KEPT];
-    const Drawing d = {logits, draw, marks, biases};
-    const uint N = p.N, count = ceil_div(N, BEST_BLOCK);
-    const uint key = tid < count ? bests[2 * tid] : 0, id = tid < count ? bests[2 * tid + 1] : 0xffffffffu;
+    const Drawing d = {draw, marks, biases};
+    const uint N = p.N, pairs = ceil_div(N, p.Block);
+    const uint fold = pairs > MOST_BLOCKS ? 32 - clz((pairs - 1) / MOST_BLOCKS) : 0, shift = 31 - clz(uint(p.Block)) + fold;
+    const uint count = ceil_div(N, 1u << shift);
+    Best own = no_best();
+    for (uint i = tid << fold; i < min((tid + 1) << fold, pairs); ++i) {
+        own = better(own, Best{bests[2 * i], bests[2 * i + 1]});
+    }
+    const uint key = own.key, id = own.id;
     Tally t = {part, 0, lane, sg};
-    const uint own = simd_max(key);
+    const uint most = simd_max(key);
     if (lane == 0) {
-        part[sg] = own;
+        part[sg] = most;
     }
     if (tid == 0) {
         atomic_store_explicit(&listed, 0, memory_order_relaxed);
@@ -203,12 +256,12 @@ kernel void draw_token(device const float* logits [[buffer(0)]], device const ui
         blocks[atomic_fetch_add_explicit(&listed, 1u, memory_order_relaxed)] = tid;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    const Listed l = {blocks, atomic_load_explicit(&listed, memory_order_relaxed) * BEST_BLOCK, tid, N};
+    const Listed l = {logits, blocks, shift, atomic_load_explicit(&listed, memory_order_relaxed) << shift, N};
     // the key of the last that is kept, or any between it and the next
     hi = top;
     bool exact = false;
     while (lo < hi && !exact) {
-        const uint mid = lo + (hi - lo + 1) / 2, n = tally(t, count_tokens(d, l, mid, N));
+        const uint mid = lo + (hi - lo + 1) / 2, n = tally(t, count_tokens(d, l, tid, mid, N));
         exact = n == keep;
         if (n >= keep) {
             lo = mid;
@@ -220,7 +273,7 @@ kernel void draw_token(device const float* logits [[buffer(0)]], device const ui
     uint first = 0, last = N - 1;
     while (!exact && first < last) {
         const uint mid = first + (last - first) / 2;
-        if (tally(t, count_tokens(d, l, lo, mid)) >= keep) {
+        if (tally(t, count_tokens(d, l, tid, lo, mid)) >= keep) {
             last = mid;
         } else {
             first = mid + 1;
@@ -230,9 +283,9 @@ kernel void draw_token(device const float* logits [[buffer(0)]], device const ui
         atomic_store_explicit(&listed, 0, memory_order_relaxed);
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint i = tid; i < l.count; i += MOST_BESTS) {
-        const uint token = blocks[i / BEST_BLOCK] * BEST_BLOCK + i % BEST_BLOCK;
-        const uint k = token < N ? token_key(d, token) : 0;
+    for (uint i = tid; i < l.count; i += MOST_BLOCKS) {
+        const uint token = listed_token(l, i);
+        const uint k = token < N ? token_key(d, token, order_key(logits[token])) : 0;
         if (k > lo || (k == lo && token <= last)) {
             const uint at = atomic_fetch_add_explicit(&listed, 1u, memory_order_relaxed);
             keys[at] = k;

@@ -68,11 +68,8 @@ func (m maker) draw(n int) Draw {
 	return d
 }
 
-// sampled is the three kernels of a choice on the same inputs.
-func (m maker) sampled(name string, logits []float32, d Draw) []metalCase {
-	n := len(logits)
-	p := SampleParams{N: n}
-	logits = append(slices.Clone(logits), 1e6, 1e6, 1e6) // padding ids are not chosen
+// told is what a choice among n tokens is told: words of the draw, marks, biases.
+func (m maker) told(n int, d Draw) []Arg {
 	words, marks, biases := make([]uint32, DrawWords), make([]uint32, n), make([]float32, MaxBiases)
 	d.Put(words)
 	for range min(n, 40) {
@@ -82,11 +79,20 @@ func (m maker) sampled(name string, logits []float32, d Draw) []metalCase {
 	for i := range biases {
 		biases[i] = float32(m.IntN(200) - 100)
 	}
-	in := []Arg{{F32: logits}, {U32: words}, {U32: marks}, {F32: biases}}
+	return []Arg{{U32: words}, {U32: marks}, {F32: biases}}
+}
+
+// sampled is the three kernels of a choice on the same inputs.
+func (m maker) sampled(name string, logits []float32, d Draw, block int) []metalCase {
+	n := len(logits)
+	p := SampleParams{N: n, Block: block}
+	name = fmt.Sprintf("%s_block%d", name, block)
+	logits = append(slices.Clone(logits), 1e6, 1e6, 1e6) // padding ids are not chosen
+	in := append([]Arg{{F32: logits}}, m.told(n, d)...)
 	bests := m.ids(2 * p.Bests())
 	LogitBests().Run(append(slices.Clone(in), bests), p, 0, p.Bests(), nil)
 	return []metalCase{
-		{kernel: CountToken(), name: name, params: p, items: 1, args: []Arg{word(n - 1), {U32: words}, {U32: marks}}},
+		{kernel: CountToken(), name: name, params: p, items: 1, args: []Arg{word(n - 1), in[1], in[2]}},
 		{kernel: LogitBests(), name: name, params: p, items: p.Bests(), args: append(slices.Clone(in), m.ids(2*p.Bests()))},
 		{kernel: DrawToken(), name: name, params: p, items: 1, args: append(slices.Clone(in), bests, m.ids(ChoiceWords))},
 	}
@@ -95,12 +101,13 @@ func (m maker) sampled(name string, logits []float32, d Draw) []metalCase {
 // sampleCases are choices among few and many tokens, around the edges of blocks, and from logits that no choice can be made from.
 func sampleCases(m maker) []metalCase {
 	var out []metalCase
+	blocks := []int{BestBlock, 64, 8, 1} // 20,011 in blocks of 8 are 2,502, of 1 as many: 4 and 32 to a thread of draw_token
 	for i, n := range []int{1, 2, 33, 255, 256, 257, 1000, 4096, 20_011} {
 		for _, kind := range sampleKinds {
 			if n > 5000 && i%2 == len(kind)%2 {
 				continue
 			}
-			out = append(out, m.sampled(fmt.Sprintf("%s_N%d", kind, n), m.sampleLogits(kind, n), m.draw(n))...)
+			out = append(out, m.sampled(fmt.Sprintf("%s_N%d", kind, n), m.sampleLogits(kind, n), m.draw(n), blocks[len(out)/3%len(blocks)])...)
 		}
 	}
 	greedy := Draw{Keep: 1, Lower: 1, Raise: 1}
@@ -110,14 +117,14 @@ func sampleCases(m maker) []metalCase {
 	}{"nan": {float32(math.NaN()), 700}, "negative_nan": {math.Float32frombits(0xffc00000), 3}, "infinity": {float32(math.Inf(1)), 999}} {
 		x := m.sampleLogits("normal", 1000)
 		x[at.where] = at.x
-		out = append(out, m.sampled(name, x, greedy)...)
-		out = append(out, m.sampled(name, x, Draw{Keep: 20, Scale: 1, Uniform: 77, Lower: 1, Raise: 1})...)
+		out = append(out, m.sampled(name, x, greedy, BestBlock)...)
+		out = append(out, m.sampled(name, x, Draw{Keep: 20, Scale: 1, Uniform: 77, Lower: 1, Raise: 1}, 64)...)
 	}
 	banned := make([]float32, 600)
 	for i := range banned {
 		banned[i] = float32(math.Inf(-1))
 	}
-	return append(out, m.sampled("banned", banned, greedy)...)
+	return append(out, m.sampled("banned", banned, greedy, 32)...)
 }
 
 // TestDrawsByHand: choices that can be worked out on paper.
@@ -149,7 +156,7 @@ func TestDrawsByHand(t *testing.T) {
 		{"banned", []float32{never, never}, Draw{Keep: 1}, nil, nil, []uint32{0, AllBanned}},
 		{"not a number", []float32{1, float32(math.NaN()), 2}, Draw{Keep: 2, Scale: 1}, nil, nil, []uint32{1, NotFinite}},
 	} {
-		p := SampleParams{N: len(c.logits)}
+		p := SampleParams{N: len(c.logits), Block: BestBlock}
 		marks, words, bests, choice := make([]uint32, p.N), make([]uint32, DrawWords), make([]uint32, 2), make([]uint32, ChoiceWords)
 		for id, m := range c.marks {
 			marks[id] = m

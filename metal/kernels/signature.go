@@ -93,7 +93,7 @@ func All() []Kernel {
 		AttnCombine(), AttnDecode(F32), AttnDecode(BF16), AttnPrefill(F32), AttnPrefill(BF16), AttnPrefillMerge(), AttnPrefillSplit(F32), AttnPrefillSplit(BF16), AttnPrep(F32), AttnPrep(BF16),
 		CountToken(), DrawToken(), EmbedQ4(), F32Gemm(), F32GemmAdd(), GDNConv(), GDNGateNorm(), GDNScan(), GDNStep(), GDNWindowStore(), LogitBests(),
 		MoECombine(F32), MoECombine(BF16), MoEDownAdd(), MoEDownGrouped(F32), MoEDownGrouped(BF16), MoEGateUp(), MoEGateUpGrouped(), MoEGroup(), MoERoute(),
-		Q4Gemm(), Q4GemmAdd(), Q4GemmSplit(), Q4GemvAdd(), Q4GemvGDNOut(), Q4GemvNorm(), Q4Unpack(), Q8Gemm(), Q8GemvNorm(), Q8Unpack(), RMSNorm(), RMSNormAdd(), ResidualAdd(), SiluMul(),
+		Q4Gemm(), Q4GemmAdd(), Q4GemmSplit(), Q4GemvAdd(), Q4GemvGDNOut(), Q4GemvNorm(), Q4GemvNormBests(), Q4Unpack(), Q8Gemm(), Q8GemvNorm(), Q8Unpack(), RMSNorm(), RMSNormAdd(), ResidualAdd(), SiluMul(),
 	}
 }
 

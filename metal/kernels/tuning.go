@@ -17,6 +17,8 @@ func Tuned(k Kernel, t Tuning) Kernel {
 	switch k.Name {
 	case "q4_gemv_norm", "q8_gemv_norm", "q4_gemv_add":
 		k.Grid, k.Constants = t.linearVectorGrid, t.linearVectorConstants
+	case "q4_gemv_norm_bests":
+		k.Grid, k.Constants, k.Check = t.headGrid, t.headConstants, t.headCheck
 	case "q4_gemv_gdn_out":
 		k.Grid, k.Constants = t.gdnOutGrid, t.gdnOutConstants
 	case "moe_gate_up":

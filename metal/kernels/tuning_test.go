@@ -17,6 +17,9 @@ func TestTuningChangesNoBit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			changed := map[string]int{}
 			for _, c := range cases {
+				if c.kernel.Name == "q4_gemv_norm_bests" { // its blocks are another's: TestHeadFindsWhatLogitBestsFinds
+					continue
+				}
 				tuned := c
 				tuned.kernel = Tuned(c.kernel, tuning)
 				launch := func(k Kernel) (Grid, []Constant) {

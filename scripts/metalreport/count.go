@@ -15,8 +15,9 @@ func source() string { return kernels.Source() }
 // options are those of the plans that a GPU runs.
 func options() qwen36.Options { return qwen36.Options{GPU: true} }
 
-// headPart is the part of the vocabulary whose head is counted: a row costs what every row does, and all of them would take a minute.
-const headPart = 16
+// headPart is the part of the vocabulary whose head is counted: a row costs what every row does, and all of them would take a minute. So many are still
+// launched in sets of as many rows as all of them are.
+const headPart = 8
 
 // decodeBytes counts a token and prints it; print says whether also dispatch by dispatch.
 func (r *report) decodeBytes(lib *standin.Kernels, s qwen36.Shape, p *plan.Plan, keys int, print bool) (int64, error) {
@@ -70,13 +71,20 @@ func (r *report) batchBytes(lib *standin.Kernels, s qwen36.Shape, p *plan.Plan, 
 	return r.w.Flush()
 }
 
-// partOfHead is a dispatch of the head with one part of its rows.
+// partOfHead is a dispatch of the head, with or without the choice, with one part of its rows.
 func partOfHead(d plan.Dispatch) plan.Dispatch {
-	p := d.Params.(kernels.LinearParams)
-	p.Rows[0] /= headPart
-	d.Params, d.Items = p, p.N()
+	switch p := d.Params.(type) {
+	case kernels.HeadParams:
+		p.Product.Rows[0] /= headPart
+		p.Choice.N /= headPart
+		d.Params, d.Items = p, p.Blocks()
+	case kernels.LinearParams:
+		p.Rows[0] /= headPart
+		d.Params, d.Items = p, p.N()
+	}
 	args := append([]plan.Arg(nil), d.Args...)
-	for i := 2; i < len(args); i++ {
+	args[2].Range.Len /= headPart // logits
+	for i := len(args) - kernels.SegmentArgs; i < len(args); i++ {
 		args[i].Range.Len /= headPart
 	}
 	d.Args = args
@@ -104,6 +112,11 @@ func count(lib *standin.Kernels, p *plan.Plan, d plan.Dispatch, keys int) (out c
 	k, err := kernel(d.Kernel)
 	if err != nil {
 		return out, err
+	}
+	if k.Check != nil {
+		if err := k.Check(d.Params); err != nil {
+			return out, err
+		}
 	}
 	var memory []*standin.Memory
 	var bound []standin.KernelArg
