@@ -17,14 +17,14 @@ type traffic struct {
 func quantised(n, k, bits int) int { return n*k*bits/8 + n*k/Group*4 }
 
 // decodeTraffic is one dispatch of each kind of a decode step at the real widths. Experts beyond those that are chosen are left out (16 of
-// 256), the vocabulary is a sixteenth; neither changes what a dispatch does with a row.
+// 256), the vocabulary is an eighth; neither changes what a dispatch does with a row.
 func decodeTraffic(m maker) []traffic {
 	const (
 		D, keys = 2048, 4096
 		f, h    = 4, 2 // bytes of a float, of a bf16
 	)
 	in := m.linear(Q4GemvNorm(), 1, D, 4, 8192, 4096, 32, 32)
-	head := m.linear(Q4GemvNorm(), 1, D, 4, 248320/16)
+	head := m.head(D, 248320/8, 248077/8, Draw{Keep: 20, Scale: 1, Lower: 1, Raise: 1})
 	qkv := m.linear(Q4GemvNorm(), 1, D, 4, 8192, 512, 512)
 	out := m.linear(Q4GemvAdd(), 1, 4096, 4, D)
 	router := m.linear(Q8GemvNorm(), 1, D, 8, 256, 1)
@@ -49,7 +49,7 @@ func decodeTraffic(m maker) []traffic {
 	down := metalCase{kernel: MoEDownAdd(), name: "real", params: p, items: D,
 		args: append([]Arg{m.f32(p.ActWidth()), m.routes(p), m.f32(p.T + 1), m.f32(D)}, append(m.matrix(p.E*D, p.I, 4), m.matrix(D, p.SI, 4)...)...)}
 	return []traffic{
-		{in, normed(in)}, {qkv, normed(qkv)}, {head, normed(head)}, {router, normed(router)},
+		{in, normed(in)}, {qkv, normed(qkv)}, {head, quantised(248320/8, D, 4) + D*(f+h) + 248320/8*f + 8*head.params.(HeadParams).Choice.Bests()}, {router, normed(router)},
 		{out, quantised(D, 4096, 4) + 4096*f + 2*D*f},
 		{step, 2*g.ValueWidth()*g.DK*f + (2*g.HV+g.C())*f + g.C()*ConvTaps*h + 2*g.HV*h + ConvTaps*g.C()*f + g.ValueWidth()*f},
 		{gdnOut, quantised(D, g.ValueWidth(), 4) + 2*g.ValueWidth()*f + g.DV*h + 2*D*f},
