@@ -34,10 +34,14 @@ func (b *bench) kernelTables() error {
 	if err != nil {
 		return err
 	}
+	drawing, err := b.drawing()
+	if err != nil {
+		return err
+	}
 	for _, keys := range b.contexts {
 		at(q, keys)
 		ds, err := collect(q, func() error {
-			_, err := q.Token(1)
+			_, err := q.Draw(drawing, 1, false)
 			return err
 		})
 		if err != nil {
@@ -147,9 +151,13 @@ func (b *bench) listOnce() error {
 	if err != nil {
 		return err
 	}
+	drawing, err := b.drawing()
+	if err != nil {
+		return err
+	}
 	at(q, b.contexts[0])
 	ds, err := collect(q, func() error {
-		_, err := q.Token(1)
+		_, err := q.Draw(drawing, 1, false)
 		return err
 	})
 	if err != nil {
@@ -166,6 +174,8 @@ func weightsOf(d metal.Dispatch) int {
 	switch p := d.Params.(type) {
 	case kernels.LinearParams:
 		return p.K * p.N()
+	case kernels.HeadParams:
+		return p.Product.K * p.Product.N()
 	case kernels.GDNOutParams:
 		return p.GDN.ValueWidth() * p.N
 	case kernels.MoEParams:

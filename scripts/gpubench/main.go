@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 
+	"pond/inference/ablate"
+	"pond/inference/qwen36"
 	"pond/metal/kernels"
 )
 
@@ -32,8 +34,8 @@ type options struct {
 	tokens, chunk      int
 	kernels, once      bool
 	prepare, unchecked bool
-	tuning             kernels.Tuning
 	source, profile    string
+	plans              qwen36.Options
 }
 
 func parse(args []string) (o options, err error) {
@@ -48,7 +50,7 @@ func parse(args []string) (o options, err error) {
 	f.BoolVar(&o.unchecked, "unchecked", false, "do not look at results: for a rehearsal with a driver that computes nothing")
 	f.StringVar(&o.source, "source", "", "Metal text to use instead of the kernels' own, to compare variants")
 	f.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of decode there")
-	f.BoolVar(&o.tuning.NarrowSets, "narrow", false, "sets of eight rows in the products of decode, never more")
+	ablated := f.String("ablate", "", "optimisations to switch off, with commas: those of plans and launches, as pond bench --ablate names them")
 	f.BoolVar(&o.prepare, "prepare", false, "compile, and end")
 	if err = f.Parse(args); err != nil {
 		return o, err
@@ -56,8 +58,17 @@ func parse(args []string) (o options, err error) {
 	if o.contexts, err = numbers(*contexts); err != nil {
 		return o, err
 	}
-	o.prefills, err = numbers(*prefills)
-	return o, err
+	if o.prefills, err = numbers(*prefills); err != nil {
+		return o, err
+	}
+	o.plans.GPU = true
+	if o.plans.Ablate, err = ablate.Parse(*ablated); err != nil {
+		return o, err
+	}
+	if names := o.plans.OnHost(); len(names) > 0 {
+		return o, fmt.Errorf("got %s switched off, which leaves %v to the host: want switches of plans and launches", o.plans.Ablate, names)
+	}
+	return o, nil
 }
 
 // numbers reads a list with commas; "0" is none.

@@ -120,7 +120,7 @@ func open(o options, out io.Writer) (_ *bench, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.device, err = gpu.Open(rt, gpu.Options{Source: text, Tuning: o.tuning}); err != nil {
+	if b.device, err = gpu.Open(rt, gpu.Options{Source: text, Tuning: o.plans.Tuning()}); err != nil {
 		return nil, err
 	}
 	if b.dir, err = os.MkdirTemp("", "gpubench-"); err != nil {
@@ -144,7 +144,7 @@ func open(o options, out io.Writer) (_ *bench, err error) {
 	for _, n := range o.prefills {
 		rows = max(rows, n)
 	}
-	if b.model, err = (qwen36.Options{GPU: true}).NewModel(filler{b.device, b.gpu, b.files}, b.files, shape, rows); err != nil {
+	if b.model, err = o.plans.NewModel(filler{b.device, b.gpu, b.files}, b.files, shape, rows); err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(out, "%s: %d layers, %.2f GB of weights made in %.1f s\n\n", b.device.Name(), shape.Layers, float64(b.model.WeightBytes())/1e9, time.Since(begun).Seconds())

@@ -80,7 +80,7 @@ func pipelines(o options) (map[string]pipeline, error) {
 	var plans []*plan.Plan
 	for _, keys := range o.contexts {
 		for _, n := range []int{keys, min(most, 2*keys)} { // the answer passes into the next number of blocks
-			p, err := (qwen36.Options{GPU: true}).Decode(s, most, n)
+			p, err := o.plans.Decode(s, most, n)
 			if err != nil {
 				return nil, err
 			}
@@ -88,15 +88,15 @@ func pipelines(o options) (map[string]pipeline, error) {
 		}
 	}
 	for _, n := range o.prefills {
-		p, err := (qwen36.Options{GPU: true}).Prefill(s, most, min(n, o.chunk), qwen36.LastLogits)
+		p, err := o.plans.Prefill(s, most, min(n, o.chunk), qwen36.LastLogits)
 		if err != nil {
 			return nil, err
 		}
 		plans = append(plans, p)
 	}
-	byName := map[string]kernels.Kernel{}
+	byName, tuning := map[string]kernels.Kernel{}, o.plans.Tuning()
 	for _, k := range kernels.All() {
-		byName[k.Name] = kernels.Tuned(k, o.tuning)
+		byName[k.Name] = kernels.Tuned(k, tuning)
 	}
 	out := map[string]pipeline{}
 	for _, p := range plans {

@@ -32,10 +32,7 @@ func (b *bench) decode() error {
 	if err != nil {
 		return err
 	}
-	// As an answer is decoded: the GPU draws the token and begins the next step with it, so that two are always in flight.
-	drawing, err := b.model.NewDrawing(nil, nil, func(position int) kernels.Draw {
-		return kernels.Draw{Keep: 40, Uniform: uint32(position*77_773) % (1 << 24), Scale: 1, TopP: 1<<32 - 1}
-	})
+	drawing, err := b.drawing()
 	if err != nil {
 		return err
 	}
@@ -67,6 +64,13 @@ func (b *bench) decode() error {
 	}
 	fmt.Fprintln(b.out)
 	return nil
+}
+
+// drawing is how an answer is decoded: the GPU draws the token, and begins the next step with it where two are in flight.
+func (b *bench) drawing() (*qwen36.Drawing, error) {
+	return b.model.NewDrawing(nil, nil, func(position int) kernels.Draw {
+		return kernels.Draw{Keep: 40, Uniform: uint32(position*77_773) % (1 << 24), Scale: 1, TopP: 1<<32 - 1}
+	})
 }
 
 // decodeAt decodes from where q stands: milliseconds of each token, and of a token on the GPU.
@@ -109,7 +113,7 @@ func (b *bench) decodeAt(q *qwen36.Sequence, d *qwen36.Drawing) (took []float64,
 // tokenBytes is what a token cannot do without: the weights it uses, the states both ways, and the keys and values of the context.
 func (b *bench) tokenBytes(keys int) (int64, error) {
 	s := b.model.Shape
-	p, err := (qwen36.Options{GPU: true}).Decode(s, b.model.Context, min(keys, b.model.Context))
+	p, err := b.plans.Decode(s, b.model.Context, min(keys, b.model.Context))
 	if err != nil {
 		return 0, err
 	}
@@ -169,7 +173,7 @@ func (b *bench) prefill() error {
 // prefillWork is how many operations a prompt takes, a product and a sum each one.
 func (b *bench) prefillWork(n int) (work float64, err error) {
 	for pos := 0; pos < n; pos += b.chunk {
-		p, err := (qwen36.Options{GPU: true}).Prefill(b.model.Shape, b.model.Context, min(b.chunk, n-pos), qwen36.LastLogits)
+		p, err := b.plans.Prefill(b.model.Shape, b.model.Context, min(b.chunk, n-pos), qwen36.LastLogits)
 		if err != nil {
 			return 0, err
 		}
