@@ -68,6 +68,9 @@ func TestGPUKernelsEqualReferences(t *testing.T) {
 
 // TestGPUKernelsInAnyOrder does so with lanes, simdgroups, threadgroups and dispatches in other orders, and once with every access checked.
 func TestGPUKernelsInAnyOrder(t *testing.T) {
+	if gputest.OnCUDA() {
+		t.Skip("an NVIDIA GPU chooses its own order, and compute-sanitizer checks accesses there")
+	}
 	for name, o := range map[string]gputest.Options{
 		"descending": {Standin: standin.Options{Order: standin.Descending}},
 		"shuffled":   {Standin: standin.Options{Order: standin.Shuffled, ShuffleDispatches: true, Poison: true}},

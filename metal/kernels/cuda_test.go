@@ -31,25 +31,38 @@ func TestEveryCaseCompilesForCUDA(t *testing.T) {
 	if _, err := tools.CUDARuntime(); err != nil {
 		t.Fatal(err)
 	}
-	lib, err := c.Build(Source(), standin.CompileOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	cases := append(shortCases(), wideKeys(newMaker(6))...)
 	cases = append(cases, wideRows(newMaker(6))...)
 	for _, shape := range attnShapes { // of TestHeadsSharedOrNot
 		cases = append(cases, newMaker(9).decode(shape, 300, 128)...)
 	}
-	needed := map[string]metalCase{}
-	for _, c := range cases {
-		needed[fmt.Sprint(c.kernel.Name, c.constants())] = c
+	cases = append(cases, allTuned(cases, Tuning{NarrowSets: true}, Tuning{TallTiles: true}, Tuning{LoneHeads: true}, Tuning{StoredState: true}, Tuning{LoneKeys: true}, Tuning{EvenBlocks: true})...)
+	tensors := tensorCases()
+	tensors = append(tensors, allTuned(tensors, Tuning{TensorOps: true, TallTiles: true})...)
+	type pipeline struct {
+		lib string
+		metalCase
 	}
-	next := make(chan metalCase)
+	needed := map[string]pipeline{}
+	for _, text := range []struct {
+		source string
+		o      standin.CompileOptions
+		cases  []metalCase
+	}{{Source(), standin.CompileOptions{}, cases}, {TensorSource(), standin.CompileOptions{Language: 400}, tensors}} {
+		lib, err := c.Build(text.source, text.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range text.cases {
+			needed[fmt.Sprint(lib, x.kernel.Name, x.constants())] = pipeline{lib, x}
+		}
+	}
+	next := make(chan pipeline)
 	var wait sync.WaitGroup
 	for range runtime.NumCPU() {
 		wait.Go(func() {
 			for x := range next {
-				if _, err := c.Kernel(lib, x.kernel.Name, x.constants(), false); err != nil {
+				if _, err := c.Kernel(x.lib, x.kernel.Name, x.constants(), false); err != nil {
 					t.Errorf("%v: %v", x, err)
 				}
 			}
@@ -61,4 +74,15 @@ func TestEveryCaseCompilesForCUDA(t *testing.T) {
 	close(next)
 	wait.Wait()
 	t.Logf("%d pipelines by %s", len(needed), c)
+}
+
+// allTuned are the cases with each choice of launch switched off.
+func allTuned(cases []metalCase, tunings ...Tuning) (out []metalCase) {
+	for _, tuning := range tunings {
+		for _, c := range cases {
+			c.kernel = Tuned(c.kernel, tuning)
+			out = append(out, c)
+		}
+	}
+	return out
 }

@@ -368,12 +368,18 @@ var wideCounts = []int{32767, 32768, 32769, 66048}
 // wideKeys are the cases that stay quick: one token or a few against many keys.
 func wideKeys(m maker) []metalCase {
 	var out []metalCase
-	shape := AttentionParams{H: 2, KV: 1, HD: 32, R: 8}
 	for _, keys := range wideCounts {
-		out = append(out, m.decode(shape, keys-1, blocksOf(keys))...)
+		out = append(out, m.decode(wideKeysShape, keys-1, blocksOf(keys))...)
 	}
-	out = append(out, m.prefill(shape, 32761, 8)...)
-	return append(out, m.prefill(shape, 66040, 8)...)
+	out = append(out, m.prefill(wideKeysShape, 32761, 8)...)
+	return append(out, m.prefill(wideKeysShape, 66040, 8)...)
+}
+
+var wideKeysShape = AttentionParams{H: 2, KV: 1, HD: 32, R: 8}
+
+// wideKeysOf is one count of them.
+func (m maker) wideKeysOf(keys int) []metalCase {
+	return append(m.decode(wideKeysShape, keys-1, blocksOf(keys)), m.prefill(wideKeysShape, keys-8, 8)...)
 }
 
 // wideRows are chunks of that many rows, which no plan has today. Two counts for what takes long.
