@@ -12,8 +12,9 @@ import (
 
 func sorted(v []float64) []float64 { return slices.Sorted(slices.Values(v)) }
 
-// role is what a dispatch is for, whatever its layer: "gdn.in", "lm_head".
+// role is what a dispatch is for, whatever its layer and its row: "gdn.in", "lm_head". Rows that a step of several has side by side are measured one behind the other.
 func role(label string) string {
+	label, _, _ = strings.Cut(label, "@")
 	if rest, ok := strings.CutPrefix(label, "layers."); ok {
 		_, name, _ := strings.Cut(rest, ".")
 		return name
@@ -28,9 +29,9 @@ func collect(q *qwen36.Sequence, f func() error) (out []metal.Dispatch, err erro
 	return out, f()
 }
 
-// kernelTables measures the kernels of decode at the contexts, and of a chunk of prefill.
+// kernelTables measures the kernels of decode at the contexts, of the most sequences together, and of a chunk of prefill.
 func (b *bench) kernelTables() error {
-	q, err := b.sequence()
+	q, err := b.sequence(b.model.Context)
 	if err != nil {
 		return err
 	}
@@ -48,6 +49,23 @@ func (b *bench) kernelTables() error {
 			return err
 		}
 		if err := b.kernelTable(fmt.Sprintf("decode at %d", keys), ds, 0); err != nil {
+			return err
+		}
+	}
+	if len(b.together) > 0 {
+		n := slices.Max(b.together)
+		qs, err := b.sequences(n)
+		if err != nil {
+			return err
+		}
+		ds, err := collect(qs[0], func() error {
+			_, err := b.model.Step(qs, b.ids(n))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if err := b.kernelTable(fmt.Sprintf("decode of %d together at %d", n, togetherKeys), ds, 0); err != nil {
 			return err
 		}
 	}
@@ -147,7 +165,7 @@ func (b *bench) chain(ds []metal.Dispatch, tokens int) (float64, error) {
 
 // listOnce runs a token's dispatches one by one, in the order of the list that it prints: what a profiler sees is in that order too.
 func (b *bench) listOnce() error {
-	q, err := b.sequence()
+	q, err := b.sequence(b.model.Context)
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,11 @@
 // Command gpubench measures the Metal kernels at the real model's shape on an NVIDIA GPU, through the same plans, package gpu and binding that a Mac runs:
 //
-//	POND_STANDIN_BACKEND=cuda gpubench [-contexts 256,4096,32768,131072] [-prefill 512,2048,8192,32768] [-kernels] [-layers 40]
+//	POND_STANDIN_BACKEND=cuda gpubench [-contexts 256,4096,32768,131072] [-prefill 512,2048,8192,32768] [-together 2,4] [-kernels] [-layers 40]
 //
 // Weights are made up, on the GPU, in the published form and size; keys and values of the contexts too. It prints tables in Markdown. With -prepare
 // it compiles all that a run needs and ends: that takes no GPU. With -once it runs the dispatches of one token one by one and lists them, for a profiler.
-// gpubench.sh is the whole measurement, with tests, the sanitizer, instruction counts and a peer.
+// With -planted race it runs a kernel with that mistake, for compute-sanitizer to see. run.sh is the whole measurement, with tests, the sanitizer,
+// instruction counts and a peer.
 package main
 
 import (
@@ -31,11 +32,14 @@ func main() {
 type options struct {
 	layers             int
 	contexts, prefills []int
-	tokens, chunk      int
+	together           []int // sequences a step
+	tokens, warm       int
+	chunk, rounds      int
 	kernels, once      bool
 	prepare, unchecked bool
 	source, profile    string
 	plans              qwen36.Options
+	planted            string
 }
 
 func parse(args []string) (o options, err error) {
@@ -43,10 +47,14 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.layers, "layers", 40, "layers of the model; the published one has 40")
 	contexts := f.String("contexts", "256,4096,32768,131072", "keys in the context while decoding; none: 0")
 	prefills := f.String("prefill", "512,2048,8192,32768", "lengths of prompts; none: 0")
+	together := f.String("together", "2,4", "sequences in one step of decoding; none: 0")
 	f.IntVar(&o.tokens, "tokens", 64, "tokens to time at each context")
+	f.IntVar(&o.warm, "warm", 8, "tokens before those that are timed")
+	f.IntVar(&o.rounds, "rounds", 4, "times that a prompt is taken in, of which the first is not timed")
 	f.IntVar(&o.chunk, "chunk", 2048, "tokens of a chunk of prefill")
 	f.BoolVar(&o.kernels, "kernels", false, "measure each kernel of decode and prefill by itself")
 	f.BoolVar(&o.once, "once", false, "run each dispatch of a token once, one by one, and list them")
+	f.StringVar(&o.planted, "planted", "", "run this kernel of planted.metal and end: race, overrun, barrier, nothing")
 	f.BoolVar(&o.unchecked, "unchecked", false, "do not look at results: for a rehearsal with a driver that computes nothing")
 	f.StringVar(&o.source, "source", "", "Metal text to use instead of the kernels' own, to compare variants")
 	f.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of decode there")
@@ -58,8 +66,14 @@ func parse(args []string) (o options, err error) {
 	if o.contexts, err = numbers(*contexts); err != nil {
 		return o, err
 	}
+	if o.together, err = numbers(*together); err != nil {
+		return o, err
+	}
 	if o.prefills, err = numbers(*prefills); err != nil {
 		return o, err
+	}
+	if o.rounds < 2 {
+		return o, fmt.Errorf("got %d rounds, want 2 or more", o.rounds)
 	}
 	o.plans.GPU = true
 	if o.plans.Ablate, err = ablate.Parse(*ablated); err != nil {
@@ -69,6 +83,21 @@ func parse(args []string) (o options, err error) {
 		return o, fmt.Errorf("got %s switched off, which leaves %v to the host: want switches of plans and launches", o.plans.Ablate, names)
 	}
 	return o, nil
+}
+
+// rows are the positions of the longest context that is measured.
+func (o options) rows() int {
+	rows := 512
+	for _, n := range o.contexts {
+		rows = max(rows, n+o.tokens+2*o.warm)
+	}
+	for _, n := range o.prefills {
+		rows = max(rows, n)
+	}
+	if len(o.together) > 0 {
+		rows = max(rows, togetherKeys+o.tokens+2*o.warm)
+	}
+	return rows
 }
 
 // numbers reads a list with commas; "0" is none.
@@ -103,6 +132,9 @@ func run(args []string, out io.Writer) error {
 	if o.prepare {
 		return prepare(o, out)
 	}
+	if o.planted != "" {
+		return runPlanted(o.planted, out)
+	}
 	b, err := open(o, out)
 	if err != nil {
 		return err
@@ -115,6 +147,9 @@ func run(args []string, out io.Writer) error {
 		return err
 	}
 	if err := b.decode(); err != nil {
+		return err
+	}
+	if err := b.decodeTogether(); err != nil {
 		return err
 	}
 	if err := b.prefill(); err != nil {

@@ -137,14 +137,7 @@ func open(o options, out io.Writer) (_ *bench, err error) {
 		return nil, err
 	}
 	shape.Layers = o.layers
-	rows := 512
-	for _, n := range o.contexts {
-		rows = max(rows, n+o.tokens+2*warmTokens)
-	}
-	for _, n := range o.prefills {
-		rows = max(rows, n)
-	}
-	if b.model, err = o.plans.NewModel(filler{b.device, b.gpu, b.files}, b.files, shape, rows); err != nil {
+	if b.model, err = o.plans.NewModel(filler{b.device, b.gpu, b.files}, b.files, shape, o.rows()); err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(out, "%s: %d layers, %.2f GB of weights made in %.1f s\n\n", b.device.Name(), shape.Layers, float64(b.model.WeightBytes())/1e9, time.Since(begun).Seconds())
@@ -166,13 +159,13 @@ func (b *bench) close() {
 	os.RemoveAll(b.dir)
 }
 
-// sequence is one with keys and values for the whole context.
-func (b *bench) sequence() (*qwen36.Sequence, error) {
+// sequence is one with keys and values for so many rows.
+func (b *bench) sequence(rows int) (*qwen36.Sequence, error) {
 	q, err := b.model.NewSequence()
 	if err != nil {
 		return nil, err
 	}
-	if err := q.Grow(b.model.Context); err != nil {
+	if err := q.Grow(min(rows, b.model.Context)); err != nil {
 		return nil, err
 	}
 	pattern := make([]byte, patternBytes)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"sync"
 
 	"pond/inference/plan"
@@ -76,11 +75,20 @@ func pipelines(o options) (map[string]pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	most := slices.Max(append(append([]int{512}, o.contexts...), o.prefills...)) + o.tokens + 2*warmTokens
+	most := o.rows()
 	var plans []*plan.Plan
 	for _, keys := range o.contexts {
 		for _, n := range []int{keys, min(most, 2*keys)} { // the answer passes into the next number of blocks
 			p, err := o.plans.Decode(s, most, n)
+			if err != nil {
+				return nil, err
+			}
+			plans = append(plans, p)
+		}
+	}
+	for _, rows := range o.batches() {
+		for _, keys := range []int{togetherKeys, min(most, 2*togetherKeys)} {
+			p, err := o.plans.DecodeBatch(s, most, keys, rows)
 			if err != nil {
 				return nil, err
 			}

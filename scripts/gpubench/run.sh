@@ -1,31 +1,71 @@
 #!/usr/bin/env bash
 # Measures the Metal kernels on an NVIDIA GPU and prints a report in Markdown: run.sh FOLDER, which pack.sh made. Steps, by name in STEPS:
 #
-#   tests      every kernel over its shapes against its reference, and small models against theirs, on the GPU
-#   sanitizer  memcheck and racecheck over the kernel tests
-#   bench      decode and prefill of the real shape, each kernel by itself
+#   tests      every kernel over its shapes against its reference, by both texts; small models against theirs, several sequences, switches, the choice
+#   sees       compute-sanitizer over a kernel without a mistake and over planted ones, which it must report: else its silence proves nothing
+#   sanitizer  memcheck, racecheck and synccheck over all of these and over the real shape. Not initcheck: memory is zero when it is made, as Metal has it
+#   bench      decode, of several sequences too, and prefill of the real shape, each kernel by itself
 #   counts     executed instructions a weight of each product of decode
 #   peer       llama.cpp's CUDA backend on the same shape, in the same run; needs python3, and 20 GB of disk in WORK
 #
-# Logs go to OUT. About eight minutes on one H200 with 16 cores.
+# Logs go to OUT. The exit status is 0 when no step failed. About eight minutes on one H200 with 16 cores.
 set -u
 here=$(cd "${1:?run.sh FOLDER}" && pwd)
-work=${WORK:-/tmp/gpubench} logs=${OUT:-$work}
-steps=${STEPS:-tests sanitizer bench counts peer}
+work=${WORK:-/tmp/gpubench} logs=${OUT:-${WORK:-/tmp/gpubench}}
+steps=${STEPS:-tests sees sanitizer bench counts peer}
 mkdir -p "$work" "$logs"
+work=$(cd "$work" && pwd) logs=$(cd "$logs" && pwd)
 export PATH=$PATH:/usr/local/cuda/bin POND_STANDIN_BACKEND=cuda
 export POND_STANDIN_CACHE=${POND_STANDIN_CACHE:-$work/cache}
+[ ! -d inference/qwen36 ] || cd inference/qwen36 || exit # where its tests find the demo model
+failed=0
 want() { case " $steps " in *" $1 "*) ;; *) return 1 ;; esac; }
-# take SECONDS NAME COMMAND...: the end of the log where it fails
-take() {
+# start SECONDS NAME COMMAND...: in the background
+start() {
   local limit=$1 name=$2
   shift 2
-  timeout "$limit" "$@" >"$logs/$name.log" 2>&1
-  local rc=$?
-  if [ $rc = 0 ]; then echo "- $name: ok, $((SECONDS - begun)) s"; else echo "- $name: FAILED with $rc:" && tail -n 15 "$logs/$name.log" | cut -c1-300 | sed 's/^/      /'; fi
-  begun=$SECONDS
+  (
+    timeout "$limit" "$@" >"$logs/$name.log" 2>&1
+    echo "$? $SECONDS" >"$logs/$name.rc"
+  ) &
 }
-begun=$SECONDS
+began=$SECONDS
+# finish NAME [WHAT]: waits for it and says how it went; the end of the log where it failed. WHAT is an answer to what was looked for in the log.
+finish() {
+  while [ ! -s "$logs/$1.rc" ]; do sleep 0.1; done
+  local rc ended
+  read -r rc ended <"$logs/$1.rc"
+  rm "$logs/$1.rc"
+  local said tests
+  said=$(grep -E '^=+ (ERROR|RACECHECK) SUMMARY|^=+ .*before first instrumented' "$logs/$1.log" | tail -n 1 | sed 's/^=* //')
+  tests=$(grep -cE '^ *--- (PASS|FAIL)' "$logs/$1.log")
+  [ "$tests" = 0 ] || tests="$tests tests, $(grep -cE '^ *--- SKIP' "$logs/$1.log") skipped"
+  case $1 in
+    sees-nothing | memcheck-* | synccheck-*) [ "$said" = "ERROR SUMMARY: 0 errors" ] || rc="$rc and no clean summary" ;;
+    racecheck-*) [ "$said" = "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)" ] || rc="$rc and no clean summary" ;;
+    sees-race) [[ $said =~ ^RACECHECK\ SUMMARY:\ [1-9] ]] && rc=0 || rc="$rc and saw no race" ;;
+    sees-*) [[ $said =~ ^ERROR\ SUMMARY:\ [1-9] ]] && rc=0 || rc="$rc and saw no error" ;;
+  esac
+  if [ "$rc" = 0 ]; then
+    echo "- $1: ok, $((ended - began)) s${said:+. $said}$([ "$tests" = 0 ] || echo ". $tests")"
+  else
+    failed=1
+    echo "- $1: FAILED with $rc, $((ended - began)) s${said:+. $said}:"
+    grep -vE '^(=== (RUN|NAME)|=+ +Host Frame|=+ *$)' "$logs/$1.log" | tail -n 15 | cut -c1-300 | sed 's/^/      /'
+  fi
+}
+# take SECONDS NAME COMMAND...: alone
+take() {
+  began=$SECONDS
+  start "$@"
+  finish "$2"
+}
+# skips NAME...: which tests did not run, and why
+skips() {
+  for name in "$@"; do
+    awk '/^=== RUN/ { name = $3 } /^ +[a-z0-9_]+_test\.go:[0-9]+: / { why[name] = substr($0, index($0, ": ") + 2) } /^ *--- SKIP/ { print "  - not run: " $3 ": " why[$3] }' "$logs/$name.log"
+  done
+}
 echo "# Kernels on $(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1), $(date -u +%F), commit $(cat "$here/commit")"
 echo
 echo "Driver $(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1), $(nvcc --version | sed -n 's/.*release \([0-9.]*\),.*/nvcc \1/p'), $(nproc) processors. \`scripts/gpubench\`, see docs/development.md."
@@ -38,22 +78,62 @@ if want peer && [ -f "$here/peer.tar.xz" ]; then
 fi
 echo "## Steps"
 echo
-POND_METAL_CHECK=1 take 200 compile-tests "$here/kernels.test" -test.run TestEveryCaseCompilesForCUDA -test.v
-take 200 compile "$here/gpubench" -prepare
+kernels='TestMetal|TestMany|TestRowsDo|TestHeads|TestChunks|TestTensor|TestTuning|TestLone|TestEven'
+models='TestGPUGreedy|TestGPUDraws|TestGPUKernels|TestGPUTogether|TestGPUKeysInParts|TestGPUDemo'
+real="-layers 4 -contexts 256 -together 2,4 -warm 1 -tokens 2 -rounds 2"
+# What the host computes there takes it a minute, beside all that follows.
+if want tests; then POND_METAL_CHECK=1 start 300 rows "$here/qwen36.test" -test.v -test.run TestGPUManyRows; fi
+if want tests || want sanitizer; then
+  POND_METAL_CHECK=1 take 200 compile-tests "$here/kernels.test" -test.run TestEveryCaseCompilesForCUDA -test.v
+fi
+if want bench || want counts || want sanitizer; then
+  take 200 compile "$here/gpubench" -prepare
+fi
 if want tests; then
-  take 150 kernels "$here/kernels.test" -test.v -test.run 'TestMetalAgrees|TestManyKeys|TestRowsDo|TestHeads|TestChunks'
-  [ ! -f "$here/qwen36.test" ] || take 200 models "$here/qwen36.test" -test.v -test.run 'TestGPUGreedy|TestGPUKernelsEqual'
+  began=$SECONDS
+  POND_METAL_CHECK=1 start 200 kernels "$here/kernels.test" -test.v -test.run "$kernels"
+  POND_METAL_CHECK=1 start 200 models "$here/qwen36.test" -test.v -test.run "$models"
+  start 200 switches "$here/qwen36.test" -test.v -test.run TestGPUSwitches
+  for name in kernels models switches rows; do finish $name; skips $name; done
+fi
+if want sees || want sanitizer; then
+  began=$SECONDS
+  for mistake in nothing:memcheck race:racecheck overrun:memcheck barrier:synccheck; do
+    start 60 "sees-${mistake%:*}" compute-sanitizer --tool "${mistake#*:}" --error-exitcode 9 "$here/gpubench" -planted "${mistake%:*}"
+  done
+  for name in nothing race overrun barrier; do finish "sees-$name"; done
+fi
+if want sanitizer; then
+  # All at once: a tool spends its time on the processor, on the code of each kernel. The long forms of the tests, POND_METAL_CHECK, run without one, but for
+  # many rows, under memcheck; racecheck, which is ten times slower than the others, gets fewer keys and tokens: what of it is short says so in its log.
+  began=$SECONDS
+  for tool in racecheck memcheck synccheck; do
+    sanitizer="compute-sanitizer --tool $tool --error-exitcode 9" prompt=300 short='' long=''
+    [ $tool != racecheck ] || prompt=130 short=1
+    [ $tool != memcheck ] || long=1
+    # shellcheck disable=SC2086
+    {
+      POND_METAL_SHORT=$short start 300 $tool-kernels $sanitizer "$here/kernels.test" -test.v -test.run TestMetal
+      POND_METAL_SHORT=$short POND_METAL_CHECK=$long start 300 $tool-shapes $sanitizer "$here/kernels.test" -test.v -test.run "${kernels#TestMetal|}"
+      start 300 $tool-models $sanitizer "$here/qwen36.test" -test.v -test.run "$models"
+      start 300 $tool-switches $sanitizer "$here/qwen36.test" -test.v -test.run TestGPUSwitches
+      start 300 $tool-real $sanitizer "$here/gpubench" $real -prefill $prompt
+    }
+  done
+  for tool in racecheck memcheck synccheck; do
+    for name in kernels shapes models switches real; do
+      finish $tool-$name
+      grep -o 'POND_METAL_SHORT: .*' "$logs/$tool-$name.log" | sed 's/^/  - /'
+      [ $tool != racecheck ] || skips $tool-$name
+    done
+  done
 fi
 if want bench; then
   take 240 bench "$here/gpubench" -kernels
 fi
 if want counts; then
   take 100 ncu ncu --target-processes all --clock-control none --cache-control none --csv --page raw --kernel-name msl_kernel \
-    --metrics smsp__thread_inst_executed.sum,gpu__time_duration.sum,dram__bytes_read.sum "$here/gpubench" -layers 4 -contexts 256 -prefill 0 -once
-fi
-if want sanitizer; then
-  take 150 racecheck compute-sanitizer --tool racecheck --error-exitcode 9 "$here/kernels.test" -test.run 'TestMetalAgrees'
-  take 150 memcheck compute-sanitizer --tool memcheck --error-exitcode 9 "$here/kernels.test" -test.run 'TestMetalAgrees'
+    --metrics smsp__thread_inst_executed.sum,gpu__time_duration.sum,dram__bytes_read.sum "$here/gpubench" -layers 4 -contexts 256 -together 0 -prefill 0 -once
 fi
 if want peer && [ -f "$here/peer.tar.xz" ]; then
   libs=$work/peer/libs
@@ -72,3 +152,4 @@ echo
 [ ! -s "$logs/ncu.log" ] || { echo "## Executed instructions"; echo; python3 "$here/counts.py" "$logs/ncu.log"; echo; }
 [ ! -s "$logs/peer-kernels.log" ] || { echo "## llama.cpp's products of one row, alone"; echo; python3 "$here/counts.py" --peer "$logs/peer-kernels.log"; echo; }
 [ ! -s "$logs/peer.log" ] || { echo "## llama.cpp's CUDA backend, the same card and run"; echo; tail -n 1 "$logs/peer.log"; }
+exit $failed

@@ -10,8 +10,6 @@ import (
 	"pond/metal/kernels"
 )
 
-const warmTokens = 8
-
 // copyRate measures what the card moves at best in a plain copy, bytes read and written.
 func (b *bench) copyRate() error {
 	const n = 4 << 30
@@ -28,7 +26,7 @@ func (b *bench) decode() error {
 		return nil
 	}
 	fmt.Fprintf(b.out, "| decode at | tok/s | ms a token, median | 10th and 90th of 100 | ms on the GPU | GB a token | GB/s | of the copy |\n|---|---:|---:|---|---:|---:|---:|---:|\n")
-	q, err := b.sequence()
+	q, err := b.sequence(b.model.Context)
 	if err != nil {
 		return err
 	}
@@ -77,8 +75,8 @@ func (b *bench) drawing() (*qwen36.Drawing, error) {
 func (b *bench) decodeAt(q *qwen36.Sequence, d *qwen36.Drawing) (took []float64, busy float64, err error) {
 	id := b.ids(1)[0]
 	begun := time.Now()
-	for i := range warmTokens + b.tokens {
-		if i == warmTokens {
+	for i := range b.warm + b.tokens {
+		if i == b.warm {
 			b.lib.ResetCounters()
 		}
 		c, err := q.Draw(d, id, true)
@@ -90,7 +88,7 @@ func (b *bench) decodeAt(q *qwen36.Sequence, d *qwen36.Drawing) (took []float64,
 		}
 		id = c.ID
 		now := time.Now()
-		if i >= warmTokens {
+		if i >= b.warm {
 			took = append(took, now.Sub(begun).Seconds()*1e3)
 		}
 		begun = now
@@ -136,7 +134,7 @@ func (b *bench) prefill() error {
 	}
 	for _, n := range b.prefills {
 		var took []float64
-		rounds := 4
+		rounds := b.rounds
 		if n > 8192 {
 			rounds = 2
 		}
@@ -194,7 +192,7 @@ func operations(kernel string, params any, pos int) float64 {
 		switch kernel {
 		case "moe_gate_up_grouped":
 			return 2 * each
-		case "moe_down_grouped":
+		case "moe_down_grouped", "moe_down_grouped_bf16":
 			return each
 		}
 	case kernels.AttentionParams:
