@@ -15,6 +15,8 @@ work=${WORK:-/tmp/gpubench} logs=${OUT:-${WORK:-/tmp/gpubench}}
 steps=${STEPS:-tests sees sanitizer bench counts peer}
 mkdir -p "$work" "$logs"
 work=$(cd "$work" && pwd) logs=$(cd "$logs" && pwd)
+tar xJf "$here/programs.tar.xz" -C "$work"
+programs=$work/programs
 export PATH=$PATH:/usr/local/cuda/bin POND_STANDIN_BACKEND=cuda
 export POND_STANDIN_CACHE=${POND_STANDIN_CACHE:-$work/cache}
 [ ! -d inference/qwen36 ] || cd inference/qwen36 || exit # where its tests find the demo model
@@ -25,38 +27,40 @@ start() {
   local limit=$1 name=$2
   shift 2
   (
+    begun=$SECONDS
     timeout "$limit" "$@" >"$logs/$name.log" 2>&1
-    echo "$? $SECONDS" >"$logs/$name.rc"
+    echo "$? $((SECONDS - begun))" >"$logs/$name.rc"
   ) &
 }
-began=$SECONDS
-# finish NAME [WHAT]: waits for it and says how it went; the end of the log where it failed. WHAT is an answer to what was looked for in the log.
+# finish NAME: waits for it and says how it went, by its exit status and by what it says; the end of the log where it failed
 finish() {
   while [ ! -s "$logs/$1.rc" ]; do sleep 0.1; done
-  local rc ended
-  read -r rc ended <"$logs/$1.rc"
+  local log=$logs/$1.log rc took said passed tests=
+  read -r rc took <"$logs/$1.rc"
   rm "$logs/$1.rc"
-  local said tests
-  said=$(grep -E '^=+ (ERROR|RACECHECK) SUMMARY|^=+ .*before first instrumented' "$logs/$1.log" | tail -n 1 | sed 's/^=* //')
-  tests=$(grep -cE '^ *--- (PASS|FAIL)' "$logs/$1.log")
-  [ "$tests" = 0 ] || tests="$tests tests, $(grep -cE '^ *--- SKIP' "$logs/$1.log") skipped"
+  said=$(grep -E '^=+ (ERROR|RACECHECK) SUMMARY' "$log" | head -n 1 | sed 's/^=* //')
+  if grep -q '^=== RUN' "$log"; then
+    passed=$(grep -cE '^ *--- PASS' "$log")
+    tests=". $passed passed, $(grep -cE '^ *--- SKIP' "$log") skipped"
+    [ "$passed" != 0 ] || rc="$rc and nothing ran"
+  fi
   case $1 in
     sees-nothing | memcheck-* | synccheck-*) [ "$said" = "ERROR SUMMARY: 0 errors" ] || rc="$rc and no clean summary" ;;
     racecheck-*) [ "$said" = "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)" ] || rc="$rc and no clean summary" ;;
     sees-race) [[ $said =~ ^RACECHECK\ SUMMARY:\ [1-9] ]] && rc=0 || rc="$rc and saw no race" ;;
     sees-*) [[ $said =~ ^ERROR\ SUMMARY:\ [1-9] ]] && rc=0 || rc="$rc and saw no error" ;;
   esac
+  ! grep -q '^=.*before first instrumented' "$log" || rc="$rc and the tool was not attached"
   if [ "$rc" = 0 ]; then
-    echo "- $1: ok, $((ended - began)) s${said:+. $said}$([ "$tests" = 0 ] || echo ". $tests")"
+    echo "- $1: ok, $took s${said:+. $said}$tests"
   else
     failed=1
-    echo "- $1: FAILED with $rc, $((ended - began)) s${said:+. $said}:"
-    grep -vE '^(=== (RUN|NAME)|=+ +Host Frame|=+ *$)' "$logs/$1.log" | tail -n 15 | cut -c1-300 | sed 's/^/      /'
+    echo "- $1: FAILED with $rc, $took s${said:+. $said}$tests:"
+    grep -vE '^(=== (RUN|NAME)|=+ +Host Frame|=+ *$)' "$log" | tail -n 15 | cut -c1-300 | sed 's/^/      /'
   fi
 }
 # take SECONDS NAME COMMAND...: alone
 take() {
-  began=$SECONDS
   start "$@"
   finish "$2"
 }
@@ -82,42 +86,40 @@ kernels='TestMetal|TestMany|TestRowsDo|TestHeads|TestChunks|TestTensor|TestTunin
 models='TestGPUGreedy|TestGPUDraws|TestGPUKernels|TestGPUTogether|TestGPUKeysInParts|TestGPUDemo'
 real="-layers 4 -contexts 256 -together 2,4 -warm 1 -tokens 2 -rounds 2"
 # What the host computes there takes it a minute, beside all that follows.
-if want tests; then POND_METAL_CHECK=1 start 300 rows "$here/qwen36.test" -test.v -test.run TestGPUManyRows; fi
+if want tests; then POND_METAL_CHECK=1 start 300 rows "$programs/qwen36.test" -test.v -test.run TestGPUManyRows; fi
 if want tests || want sanitizer; then
-  POND_METAL_CHECK=1 take 200 compile-tests "$here/kernels.test" -test.run TestEveryCaseCompilesForCUDA -test.v
+  POND_METAL_CHECK=1 take 200 compile-tests "$programs/kernels.test" -test.run TestEveryCaseCompilesForCUDA -test.v
 fi
 if want bench || want counts || want sanitizer; then
-  take 200 compile "$here/gpubench" -prepare
+  take 200 compile "$programs/gpubench" -prepare
 fi
 if want tests; then
-  began=$SECONDS
-  POND_METAL_CHECK=1 start 200 kernels "$here/kernels.test" -test.v -test.run "$kernels"
-  POND_METAL_CHECK=1 start 200 models "$here/qwen36.test" -test.v -test.run "$models"
-  start 200 switches "$here/qwen36.test" -test.v -test.run TestGPUSwitches
+  POND_METAL_CHECK=1 start 200 kernels "$programs/kernels.test" -test.v -test.run "$kernels"
+  POND_METAL_CHECK=1 start 200 models "$programs/qwen36.test" -test.v -test.run "$models"
+  start 200 switches "$programs/qwen36.test" -test.v -test.run TestGPUSwitches
   for name in kernels models switches rows; do finish $name; skips $name; done
 fi
 if want sees || want sanitizer; then
-  began=$SECONDS
   for mistake in nothing:memcheck race:racecheck overrun:memcheck barrier:synccheck; do
-    start 60 "sees-${mistake%:*}" compute-sanitizer --tool "${mistake#*:}" --error-exitcode 9 "$here/gpubench" -planted "${mistake%:*}"
+    start 60 "sees-${mistake%:*}" compute-sanitizer --tool "${mistake#*:}" --error-exitcode 9 "$programs/gpubench" -planted "${mistake%:*}"
   done
   for name in nothing race overrun barrier; do finish "sees-$name"; done
 fi
 if want sanitizer; then
   # All at once: a tool spends its time on the processor, on the code of each kernel. The long forms of the tests, POND_METAL_CHECK, run without one, but for
   # many rows, under memcheck; racecheck, which is ten times slower than the others, gets fewer keys and tokens: what of it is short says so in its log.
-  began=$SECONDS
   for tool in racecheck memcheck synccheck; do
     sanitizer="compute-sanitizer --tool $tool --error-exitcode 9" prompt=300 short='' long=''
     [ $tool != racecheck ] || prompt=130 short=1
+    [ $tool = racecheck ] || sanitizer="nice -n 10 $sanitizer" # who takes longest goes first
     [ $tool != memcheck ] || long=1
     # shellcheck disable=SC2086
     {
-      POND_METAL_SHORT=$short start 300 $tool-kernels $sanitizer "$here/kernels.test" -test.v -test.run TestMetal
-      POND_METAL_SHORT=$short POND_METAL_CHECK=$long start 300 $tool-shapes $sanitizer "$here/kernels.test" -test.v -test.run "${kernels#TestMetal|}"
-      start 300 $tool-models $sanitizer "$here/qwen36.test" -test.v -test.run "$models"
-      start 300 $tool-switches $sanitizer "$here/qwen36.test" -test.v -test.run TestGPUSwitches
-      start 300 $tool-real $sanitizer "$here/gpubench" $real -prefill $prompt
+      POND_METAL_SHORT=$short start 240 $tool-kernels $sanitizer "$programs/kernels.test" -test.v -test.run TestMetal
+      POND_METAL_SHORT=$short POND_METAL_CHECK=$long start 240 $tool-shapes $sanitizer "$programs/kernels.test" -test.v -test.run "${kernels#TestMetal|}"
+      start 240 $tool-models $sanitizer "$programs/qwen36.test" -test.v -test.run "$models"
+      start 240 $tool-switches $sanitizer "$programs/qwen36.test" -test.v -test.run TestGPUSwitches
+      start 240 $tool-real $sanitizer "$programs/gpubench" $real -prefill $prompt
     }
   done
   for tool in racecheck memcheck synccheck; do
@@ -129,11 +131,11 @@ if want sanitizer; then
   done
 fi
 if want bench; then
-  take 240 bench "$here/gpubench" -kernels
+  take 240 bench "$programs/gpubench" -kernels
 fi
 if want counts; then
   take 100 ncu ncu --target-processes all --clock-control none --cache-control none --csv --page raw --kernel-name msl_kernel \
-    --metrics smsp__thread_inst_executed.sum,gpu__time_duration.sum,dram__bytes_read.sum "$here/gpubench" -layers 4 -contexts 256 -together 0 -prefill 0 -once
+    --metrics smsp__thread_inst_executed.sum,gpu__time_duration.sum,dram__bytes_read.sum "$programs/gpubench" -layers 4 -contexts 256 -together 0 -prefill 0 -once
 fi
 if want peer && [ -f "$here/peer.tar.xz" ]; then
   libs=$work/peer/libs
