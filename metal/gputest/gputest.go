@@ -82,6 +82,9 @@ func Load(t testing.TB, o standin.Options) (*mtl.Runtime, *standin.Library) {
 		}
 		return rt, nil
 	}
+	if OnCUDA() && (o.Check || o.Count) {
+		t.Skip("accesses are checked and counted on the processor; on a GPU compute-sanitizer checks them, over the tests of kernels")
+	}
 	lib, err := standin.Open(o)
 	if errors.Is(err, standin.ErrNoCompiler) || errors.Is(err, standin.ErrUnsupported) || errors.Is(err, standin.ErrNoNVCC) {
 		t.Skip(err)

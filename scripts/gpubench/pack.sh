@@ -11,7 +11,7 @@ mkdir "$work/programs"
 go build -ldflags="-s -w" -o "$work/programs/gpubench" ./scripts/gpubench
 go test -c -ldflags="-s -w" -o "$work/programs/kernels.test" ./metal/kernels
 go test -c -ldflags="-s -w" -o "$work/programs/qwen36.test" ./inference/qwen36
-tar -C "$work" -cf - programs | xz -3 -T0 >"$out/programs.tar.xz"
+tar -C "$work" -cf - programs | xz -6 -T0 >"$out/programs.tar.xz"
 cp scripts/gpubench/run.sh scripts/gpubench/fatbin.py scripts/gpubench/counts.py scripts/benchpeer/llama.py scripts/benchpeer/gguf.py "$out/"
 git rev-parse --short HEAD >"$out/commit"
 if [ "${PEER:-1}" = 1 ] && [ ! -f "$out/peer.tar.xz" ]; then
