@@ -82,8 +82,8 @@ func (e *Engine) openDisk(o Disk, facts []string) {
 	e.log.Info("conversations on the disk", "bytes", s.LenBytes, "snapshots", s.Snapshots, "removed", s.Removed)
 }
 
-// modelDigest tells models apart: configuration, tokenizer, and of each tensor its form and some of its bytes. Reading all would take
-// as long as loading a model.
+// modelDigest tells models apart: configuration, tokenizer, when each weight file was last written to, and of each tensor its form and some of
+// its bytes. Reading all would take as long as loading a model; a file that was repaired differs from the damaged one by its time alone.
 func (e *Engine) modelDigest() (string, error) {
 	const sample = 64
 	h := sha256.New()
@@ -93,6 +93,11 @@ func (e *Engine) modelDigest() (string, error) {
 			return "", err
 		}
 		h.Write(text)
+	}
+	for _, name := range e.ckpt.Files() {
+		if at := e.ckpt.Written(name); !at.IsZero() {
+			fmt.Fprintf(h, "%q %d\n", name, at.UnixNano())
+		}
 	}
 	err := e.ckpt.Guard(func() error {
 		for _, name := range e.ckpt.Names() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"pond/inference/chat"
+	"pond/inference/tinymodel"
 )
 
 // asked is a conversation with a system text, and a question.
@@ -192,4 +193,47 @@ func TestManyReadFromTheDiskAtOnce(t *testing.T) {
 			t.Errorf("got %d bytes in memory and %d to come, want at most %d and none", n, e.kept.coming, e.kept.ceiling)
 		}
 	})
+}
+
+// A weight file was damaged, and repaired: conversations that the damaged model had read went on being found, and answers stayed wrong.
+func TestARepairedModelReadsAnew(t *testing.T) {
+	dir := t.TempDir()
+	if err := tinymodel.Write(dir, tinymodel.Tiny); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.safetensors"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	o := Options{Model: FromDir(dir), Executor: HostExact, ContextTokens: 1000, ChunkTokens: 64, Disk: Disk{Dir: t.TempDir(), LimitBytes: 1 << 30}}
+	cached := func() int {
+		e, err := Open(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		return ask(t, e, asked(strings.Repeat("All about ponds. ", 20), "What is a pond?"), Generation{MaxTokens: 2, Sampling: seeded(1)}).Usage.CachedTokens
+	}
+	cached()
+	if cached() == 0 {
+		t.Error("the same model again: got nothing from the disk")
+	}
+	info, err := os.Stat(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)*2/3] ^= 1
+	if err := os.WriteFile(files[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(files[0], time.Time{}, info.ModTime().Add(time.Second)); err != nil { // whatever the file system's clock
+		t.Fatal(err)
+	}
+	if n := cached(); n != 0 {
+		t.Errorf("a model with one bit changed: got %d tokens of what another had computed", n)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Names of the files that hold or map the weights.
@@ -143,6 +144,14 @@ func (c *Checkpoint) Names() []string { return slices.Clone(c.names) }
 
 // Files returns the names of the weight files, sorted. The slice is the caller's.
 func (c *Checkpoint) Files() []string { return slices.Clone(c.files) }
+
+// Written is when a weight file was last written to, as it was mapped; zero with OpenFS.
+func (c *Checkpoint) Written(file string) (at time.Time) {
+	if i := slices.Index(c.files, file); i >= 0 && i < len(c.mappings) && c.mappings[i].info != nil {
+		at = c.mappings[i].info.ModTime()
+	}
+	return at
+}
 
 // File reads a small file beside the weights, such as config.json: ReadSide in the model's directory.
 func (c *Checkpoint) File(name string) ([]byte, error) {
