@@ -25,10 +25,9 @@ type live struct {
 	asked  turn
 	reply  chan error
 	worker *worker
-	last   int64         // turn of the last run
-	parked bool          // waits for memory
-	broken bool          // a run failed part way: the state is undefined
-	spent  time.Duration // of the device, on the prompt
+	last   int64 // turn of the last run
+	parked bool  // waits for memory
+	broken bool  // a run failed part way: the state is undefined
 
 	ended  bool
 	finish Finish
@@ -83,7 +82,7 @@ func (l *live) chunk(ids []int32, kind qwen36.Logits, mark bool) ([]float32, err
 			return err
 		}
 		if len(l.tokens) < len(l.job.prompt) {
-			l.spent += time.Since(start)
+			l.worker.e.reuse.computed(len(ids), time.Since(start), l.worker.e.chunk)
 		}
 		l.took(logits, ids...)
 		if mark {

@@ -56,6 +56,7 @@ const (
 	closeTime    = 2 * time.Second
 	// readBytesAToken is how much may be read to spare a token; as in package cache.
 	readBytesAToken = 1 << 20
+	savingsFile     = "today.json"
 )
 
 // openDisk takes the folder. A folder that cannot be used leaves the engine without it, and the status says why.
@@ -78,6 +79,9 @@ func (e *Engine) openDisk(o Disk, facts []string) {
 	ctx, d.stop = context.WithCancel(context.Background())
 	e.disk = d
 	go d.run(ctx, e)
+	if err := e.reuse.load(files.Path(savingsFile)); err != nil {
+		e.log.Warn("what was spared today before this start is not known", "error", err)
+	}
 	s := files.Stats()
 	e.log.Info("conversations on the disk", "bytes", s.LenBytes, "snapshots", s.Snapshots, "removed", s.Removed)
 }
@@ -157,6 +161,9 @@ func (d *onDisk) ended() {
 func (e *Engine) saveTo(ctx context.Context) {
 	if e.disk.files.Stats().BudgetBytes == 0 {
 		return
+	}
+	if err := e.reuse.save(e.disk.files.Path(savingsFile)); err != nil {
+		e.log.Warn("what was spared today is not noted", "error", err)
 	}
 	var list []cache.Saving
 	e.kept.do(func() { list = e.kept.store.Savings(e.disk.files) })

@@ -13,7 +13,7 @@ type Reuse struct {
 	DiskTokens     int64         // of those, read from the disk
 	ComputedTokens int64         // of prompts, since the start
 	StoredTokens   int           // that can be reused now
-	SavedToday     time.Duration // what the reused ones would have taken, at the rate of the computed ones
+	SavedToday     time.Duration // what those reused today would have taken, at the rate of the computed ones, less what reusing them took
 	Miss           *Miss         // the last prompt that went another way than what was kept; nil: none did
 }
 
@@ -28,12 +28,20 @@ type Miss struct {
 
 // reuse counts. The worker counts, others read.
 type reuse struct {
-	mu       sync.Mutex // protects what follows
-	total    Reuse
-	computed int64         // tokens whose time was taken
-	took     time.Duration // for them
-	day      string        // of SavedToday
-	miss     *Miss         // of the prompt that is about to begin
+	now func() time.Time // nil: time.Now; tests have other days
+
+	mu      sync.Mutex // protects what follows
+	total   Reuse
+	savings savings
+	written savings // as they are on the disk
+	miss    *Miss   // of the prompt that is about to begin
+}
+
+func (r *reuse) today() string {
+	if r.now != nil {
+		return r.now().Format(time.DateOnly)
+	}
+	return time.Now().Format(time.DateOnly)
 }
 
 // missText is the length of the pieces of text in a Miss, in tokens and in bytes.
@@ -83,33 +91,47 @@ func (r *reuse) restored(l *live, took time.Duration) {
 		r.miss.ReusedTokens = n
 		r.total.Miss, r.miss = r.miss, nil
 	}
-	if day := time.Now().Format(time.DateOnly); day != r.day {
-		r.day, r.total.SavedToday = day, 0
-	}
-	if r.computed > 0 {
-		r.total.SavedToday += max(0, time.Duration(int64(n)*int64(r.took)/r.computed)-took)
-	}
+	r.savings.reused(r.today(), n, took)
 }
 
-// ended counts what a prompt computed.
-func (r *reuse) ended(l *live) {
-	if l.job.task != nil || l.spent == 0 {
-		return
-	}
+// computed counts a chunk of a prompt.
+func (r *reuse) computed(tokens int, took time.Duration, chunk int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := int64(min(len(l.tokens), len(l.job.prompt)) - l.job.usage.CachedTokens)
-	r.total.ComputedTokens += n
-	r.computed += n
-	r.took += l.spent
+	r.total.ComputedTokens += int64(tokens)
+	r.savings.computed(tokens, took, chunk)
+}
+
+// load goes on with the savings of a file.
+func (r *reuse) load(file string) error {
+	s, err := readSavings(file)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.savings, r.written = s, s
+	return err
+}
+
+// save writes the savings to a file, where they are others than those there.
+func (r *reuse) save(file string) error {
+	r.mu.Lock()
+	s, same := r.savings, r.savings == r.written
+	r.mu.Unlock()
+	if same {
+		return nil
+	}
+	err := writeSavings(file, s)
+	if err == nil {
+		r.mu.Lock()
+		r.written = s
+		r.mu.Unlock()
+	}
+	return err
 }
 
 func (r *reuse) stats(e *Engine) Reuse {
 	r.mu.Lock()
 	s := r.total
-	if time.Now().Format(time.DateOnly) != r.day {
-		s.SavedToday = 0
-	}
+	s.SavedToday = r.savings.on(r.today())
 	r.mu.Unlock()
 	e.kept.do(func() { s.StoredTokens = e.kept.store.Tokens() })
 	return s

@@ -88,7 +88,6 @@ func (w *worker) end(l *live) {
 		}
 	}
 	e.kept.rest(l)
-	e.reuse.ended(l)
 	if e.disk != nil {
 		e.disk.ended()
 	}

@@ -126,6 +126,9 @@ func OpenDisk(o DiskOptions) (*Disk, error) {
 	return d, nil
 }
 
+// Path is where a small file of the caller's own lies beside the snapshots: none of theirs has its name, and it goes with the folder.
+func (d *Disk) Path(name string) string { return filepath.Join(d.dir, name) }
+
 // Close gives the folder back. What lies there stays.
 func (d *Disk) Close() error { return d.release() }
 
