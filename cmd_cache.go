@@ -17,7 +17,7 @@ func newCache(s streams) *cobra.Command {
 		Short: "Say what is kept of conversations on the disk, or clear it",
 		Long: `Says where Pond keeps conversations on the disk, how many places in them it can go back to, and how many bytes they take. They spare reading a
 conversation again after a restart. What was said can be told from them; they are this user's alone to read, and --clear removes them. The setting
-conversations_gb bounds them, and 0 keeps none.
+conversations_gb bounds them, and with 0 none are kept.
 
 Exit codes: 2 a flag is wrong, 10 the folder fails or a running Pond works with it.`,
 		Args: noArgs,
@@ -44,6 +44,8 @@ Exit codes: 2 a flag is wrong, 10 the folder fails or a running Pond works with 
 			limit := "none are kept"
 			if chosen.DiskGB > 0 {
 				limit = fmt.Sprintf("at most %d GB", chosen.DiskGB)
+			} else if use.LenBytes > 0 {
+				limit = "switched off: they go at the next start"
 			}
 			fmt.Fprintf(s.out, "%s in %s: %d places in conversations (%s)\n", gigabytes(use.LenBytes), dir, use.Snapshots, limit)
 			return nil

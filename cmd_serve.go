@@ -17,6 +17,7 @@ import (
 	"pond/app/settings"
 	"pond/app/update"
 	"pond/assets"
+	"pond/inference"
 )
 
 // keyVariable holds the API key where a flag would show it to everyone who lists processes.
@@ -63,6 +64,9 @@ Exit codes: 2 a flag is wrong, 3 the model is not installed, 4 the model cannot 
 				chosen.DiskGB = diskGB
 			}
 			config.Disk, config.Quiet = app.DiskOf(chosen, paths), chosen.Quiet
+			if cmd.Flags().Changed("disk-cache") && diskGB == 0 {
+				config.Disk = inference.Disk{} // what others keep there stays
+			}
 			if given := cmp.Or(key, os.Getenv(keyVariable)); given != "" {
 				config.APIKey = given
 			}
@@ -74,7 +78,7 @@ Exit codes: 2 a flag is wrong, 3 the model is not installed, 4 the model cannot 
 	cmd.Flags().StringVar(&key, "api-key", "", "key that clients must send (default: "+keyVariable+" from the environment, else the one in the settings; none is needed on this machine alone)")
 	cmd.Flags().StringSliceVar(&hosts, "allow-host", nil, "a name by which clients may call this endpoint besides localhost, such as my-mac.local (repeat or separate by commas)")
 	cmd.Flags().StringSliceVar(&origins, "allow-origin", nil, "a web page beyond this machine that may call this endpoint, such as https://chat.example (repeat or separate by commas)")
-	cmd.Flags().IntVar(&diskGB, "disk-cache", 0, "GB of kept conversations on the disk, which spare reading them again after a restart; 0 keeps none (default: as in the settings, else 8)")
+	cmd.Flags().IntVar(&diskGB, "disk-cache", 0, "GB of kept conversations on the disk, which spare reading them again after a restart; 0 keeps none and leaves what is there (default: as in the settings, else 8)")
 	return cmd
 }
 
@@ -188,6 +192,9 @@ func serve(ctx context.Context, s streams, config app.Config, notice string) err
 			}
 			if line := switchedOff(config.Ablate); line != "" {
 				fmt.Fprintln(s.out, line)
+			}
+			if e := p.Engine(); e != nil && e.Stats().Disk.Trouble != "" {
+				fmt.Fprintf(s.out, "conversations are not kept on the disk: %s\n", e.Stats().Disk.Trouble)
 			}
 			fmt.Fprintf(s.out, "listening on %s\n", state.Endpoint())
 			fmt.Fprintf(s.out, "try it:\n  %s\n", app.CurlLine(strings.Replace(state.Address, "0.0.0.0", "127.0.0.1", 1), state.Model, state.NeedsKey))

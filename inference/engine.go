@@ -195,12 +195,8 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 	e.queue = newQueue(limit)
 	e.kept = newKept(conversationBytes(PlanOptions(o.Executor, o.Ablate), shape, context_))
 	e.life, e.cancel = context.WithCancel(context.Background())
-	if o.Disk.Dir != "" {
-		digest, err := e.modelDigest()
-		if err != nil {
-			return nil, err
-		}
-		e.openDisk(o.Disk, []string{digest, e.info.Executor, fmt.Sprintf("chunks of %d, marks every %d", e.chunk, markEvery), o.Ablate.String()})
+	if err := e.openDisk(o.Disk, e.info.Executor, fmt.Sprintf("chunks of %d, marks every %d", e.chunk, markEvery), o.Ablate.String()); err != nil {
+		return nil, err
 	}
 	e.worker.Add(1)
 	go e.work()

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +18,7 @@ import (
 // whoever can read the user's files.
 type Disk struct {
 	Dir        string // folder of such files, created where it is missing; empty: none
-	LimitBytes int64  // of all files there
+	LimitBytes int64  // of all files there; 0: none is kept, and what was is removed
 	Build      string // of the program: what another one computed may differ in its last bits
 
 	lull time.Duration // see onDisk; 0: diskLull. Tests are impatient
@@ -26,7 +27,7 @@ type Disk struct {
 // DiskStats says what is kept on the disk.
 type DiskStats struct {
 	On            bool
-	Trouble       string // why it is not on although it was asked for
+	Trouble       string // why it is not on although it was asked for, or why the last conversations could not be written
 	LenBytes      int64
 	Conversations int // places that can be gone back to
 	Tokens        int // that lead to them
@@ -45,7 +46,8 @@ type onDisk struct {
 	wake     chan struct{}
 	stop     context.CancelFunc
 	stopped  chan struct{}
-	reading  sync.Mutex // one prompt at a time
+	trouble  atomic.Pointer[string] // of the last writing; nil: none
+	reading  sync.Mutex             // one prompt at a time
 	fetching atomic.Int32
 	fetches  sync.WaitGroup
 }
@@ -59,17 +61,29 @@ const (
 	savingsFile     = "today.json"
 )
 
-// openDisk takes the folder. A folder that cannot be used leaves the engine without it, and the status says why.
-func (e *Engine) openDisk(o Disk, facts []string) {
-	if o.Dir == "" || o.LimitBytes <= 0 {
-		return
+// openDisk takes the folder, and empties it where none is to be kept. A folder that cannot be used leaves the engine without it, and the status
+// says why.
+func (e *Engine) openDisk(o Disk, facts ...string) error {
+	if o.Dir == "" {
+		return nil
 	}
+	if o.LimitBytes <= 0 {
+		if freed, err := cache.ClearFolder(o.Dir); err != nil || freed > 0 {
+			e.log.Info("no conversations are kept on the disk, and those there were removed", "bytes", freed, "error", err)
+		}
+		return nil
+	}
+	digest, err := e.modelDigest()
+	if err != nil {
+		return err
+	}
+	facts = append([]string{digest}, append(facts, o.Build)...)
 	specs := e.model.StateSpecs()
-	files, err := cache.OpenDisk(cache.DiskOptions{Dir: o.Dir, BudgetBytes: o.LimitBytes, Key: cache.KeyOf(append(facts, o.Build), specs), Specs: specs, Log: e.log})
+	files, err := cache.OpenDisk(cache.DiskOptions{Dir: o.Dir, BudgetBytes: o.LimitBytes, Key: cache.KeyOf(facts, specs), Specs: specs, Log: e.log})
 	if err != nil {
 		e.diskTrouble = err.Error()
 		e.log.Warn("conversations are not kept on the disk", "error", err)
-		return
+		return nil
 	}
 	d := &onDisk{files: files, lull: o.lull, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 	if d.lull == 0 {
@@ -84,6 +98,7 @@ func (e *Engine) openDisk(o Disk, facts []string) {
 	}
 	s := files.Stats()
 	e.log.Info("conversations on the disk", "bytes", s.LenBytes, "snapshots", s.Snapshots, "removed", s.Removed)
+	return nil
 }
 
 // modelDigest tells models apart: configuration, tokenizer, when each weight file was last written to, and of each tensor its form and some of
@@ -162,27 +177,43 @@ func (e *Engine) saveTo(ctx context.Context) {
 	if e.disk.files.Stats().BudgetBytes == 0 {
 		return
 	}
-	if err := e.reuse.save(e.disk.files.Path(savingsFile)); err != nil {
-		e.log.Warn("what was spared today is not noted", "error", err)
-	}
 	var list []cache.Saving
 	e.kept.do(func() { list = e.kept.store.Savings(e.disk.files) })
 	start, saved := time.Now(), 0
+	var trouble error
 	for _, s := range list {
 		err := e.disk.files.Write(ctx, s.Tokens, s.Snapshot)
 		if errors.Is(err, cache.ErrRoom) {
+			trouble = err
 			continue // a smaller one may find room
 		}
 		if err != nil {
-			if ctx.Err() == nil {
-				e.log.Warn("a conversation was not written to the disk", "tokens", len(s.Tokens), "error", err)
-			}
+			trouble = err
 			break
 		}
 		saved++
 	}
+	e.disk.tell(ctx, trouble, e.log)
+	if err := e.reuse.save(e.disk.files.Path(savingsFile)); err != nil {
+		e.log.Warn("what was spared today is not noted", "error", err)
+	}
 	if len(list) > 0 {
 		e.log.Info("conversations written to the disk", "snapshots", saved, "of", len(list), "seconds", time.Since(start).Seconds(), "bytes", e.disk.files.Stats().LenBytes)
+	}
+}
+
+// tell notes why not all could be written, and logs it when that is news. That there was no time is no trouble.
+func (d *onDisk) tell(ctx context.Context, trouble error, log *slog.Logger) {
+	if trouble == nil {
+		d.trouble.Store(nil)
+		return
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	text := trouble.Error()
+	if old := d.trouble.Swap(&text); old == nil || *old != text {
+		log.Warn("conversations were not written to the disk", "error", trouble)
 	}
 }
 
@@ -214,7 +245,11 @@ func (e *Engine) diskStats() DiskStats {
 		return DiskStats{Trouble: e.diskTrouble}
 	}
 	s := e.disk.files.Stats()
-	return DiskStats{On: true, LenBytes: s.LenBytes, Conversations: s.Snapshots, Tokens: s.Tokens, Removed: s.Removed}
+	var trouble string
+	if text := e.disk.trouble.Load(); text != nil {
+		trouble = *text
+	}
+	return DiskStats{On: true, Trouble: trouble, LenBytes: s.LenBytes, Conversations: s.Snapshots, Tokens: s.Tokens, Removed: s.Removed}
 }
 
 // close writes what is left, and gives the folder back. The worker has ended.

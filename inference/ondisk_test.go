@@ -237,3 +237,29 @@ func TestARepairedModelReadsAnew(t *testing.T) {
 		t.Errorf("a model with one bit changed: got %d tokens of what another had computed", n)
 	}
 }
+
+// A disk without room left conversations in memory alone, and no word of it anywhere.
+func TestNoRoomOnTheDiskIsSaid(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Disk: Disk{Dir: dir, LimitBytes: 1000}}
+	e := openTiny(t, o)
+	ask(t, e, user(strings.Repeat("hello ", 20)), Generation{MaxTokens: 2, Sampling: seeded(1)})
+	e.Save(context.Background())
+	if s := e.Stats().Disk; !s.On || s.Conversations != 0 || !strings.Contains(s.Trouble, "no room") {
+		t.Errorf("got %+v, want nothing written, and why", s)
+	}
+	e.LimitDisk(1 << 30)
+	e.Save(context.Background())
+	if s := e.Stats().Disk; s.Conversations == 0 || s.Trouble != "" {
+		t.Errorf("with room: got %+v", s)
+	}
+	// Switched off in the settings while no Pond ran: what was said stayed on the disk.
+	o.Disk.LimitBytes = 0
+	e = restart(t, e, o)
+	if s := e.Stats().Disk; s.On || s.Trouble != "" {
+		t.Errorf("switched off: got %+v", s)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*", "*")); err != nil || len(left) != 0 {
+		t.Errorf("switched off: got %v left, %v", left, err)
+	}
+}

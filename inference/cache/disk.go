@@ -100,19 +100,7 @@ func OpenDisk(o DiskOptions) (*Disk, error) {
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	for _, dir := range []string{d.base, d.dir} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
-		}
-		if err := os.Chmod(dir, 0o700); err != nil {
-			return nil, err
-		}
-	}
-	var err error
-	var locked *disk.LockedError
-	if d.release, err = disk.Lock(d.dir); errors.As(err, &locked) {
-		return nil, &InUseError{d.dir}
-	} else if err != nil {
+	if err := d.take(); err != nil {
 		return nil, err
 	}
 	if err := d.scan(); err != nil {
@@ -124,6 +112,42 @@ func OpenDisk(o DiskOptions) (*Disk, error) {
 	}
 	d.room(0)
 	return d, nil
+}
+
+// take makes the folder where it is missing, and locks it.
+func (d *Disk) take() error {
+	for _, dir := range []string{d.base, d.dir} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	release, err := disk.Lock(d.dir)
+	if errors.As(err, new(*disk.LockedError)) {
+		return &InUseError{d.dir}
+	}
+	if err == nil {
+		d.release = release
+	}
+	return err
+}
+
+// takeAgain makes the folder anew where somebody removed it, as programs do that clear caches. What it held is gone.
+func (d *Disk) takeAgain() error {
+	if _, err := os.Stat(d.dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	d.log.Warn("the folder of kept conversations was removed, and is made again")
+	d.mu.Lock()
+	d.lose(slices.Collect(maps.Values(d.pieces)))
+	d.mu.Unlock()
+	gone := d.release
+	if err := d.take(); err != nil {
+		return err
+	}
+	return gone()
 }
 
 // Path is where a small file of the caller's own lies beside the snapshots: none of theirs has its name, and it goes with the folder.
@@ -326,6 +350,9 @@ func (d *Disk) Write(ctx context.Context, tokens []int32, c *Snapshot) (err erro
 	if len(tokens) != c.pos || c.rows == nil {
 		return fmt.Errorf("cache: got a snapshot at %d with %d tokens", c.pos, len(tokens))
 	}
+	if err := d.takeAgain(); err != nil {
+		return err
+	}
 	var at *piece // pinned: counted as used by this call
 	defer func() {
 		d.mu.Lock()
@@ -416,7 +443,7 @@ func (d *Disk) keep(at *piece, tokens []int32) {
 func (d *Disk) put(ctx context.Context, at *piece, h header, data [][]byte) error {
 	n := h.lenBytes()
 	if !d.room(n) {
-		return ErrRoom
+		return fmt.Errorf("%w: got %d MB to write, want at most %d MB in all", ErrRoom, n>>20, d.budget>>20)
 	}
 	d.stats.LenBytes += n
 	d.mu.Unlock()
@@ -441,7 +468,7 @@ func (d *Disk) put(ctx context.Context, at *piece, h header, data [][]byte) erro
 func (d *Disk) free(n int64) error {
 	free, err := disk.Free(d.dir)
 	if err == nil && free-n < leastFree {
-		err = ErrRoom
+		err = fmt.Errorf("%w: got %d MB free, want %d MB left to others", ErrRoom, free>>20, leastFree>>20)
 	}
 	return err
 }

@@ -40,14 +40,12 @@ func (d *Disk) scan() error {
 		switch {
 		case strings.HasSuffix(name, partSuffix): // a process ended while it wrote
 			if err := os.Remove(path); err != nil {
-				return err
+				d.reject(path, err)
 			}
 		case kind != 0:
 			f, err := d.examine(path, kind)
 			if err != nil {
-				if err := d.reject(path, err); err != nil {
-					return err
-				}
+				d.reject(path, err)
 				continue
 			}
 			if kind == rowsFile {
@@ -57,14 +55,17 @@ func (d *Disk) scan() error {
 			}
 		}
 	}
-	return d.join(rows, states)
+	d.join(rows, states)
+	return nil
 }
 
-// reject removes a file that is none of ours.
-func (d *Disk) reject(path string, why error) error {
+// reject removes a file that is none of ours. One that stays all the same is in nobody's way.
+func (d *Disk) reject(path string, why error) {
 	d.stats.Removed++
 	d.log.Warn("a file of kept conversations is of no use and is removed", "file", filepath.Base(path), "error", why)
-	return os.RemoveAll(path)
+	if err := os.RemoveAll(path); err != nil {
+		d.log.Warn("it could not be removed", "file", filepath.Base(path), "error", err)
+	}
 }
 
 // examine reads the header of a file, and the tokens of rows, and holds them to the file's name.
@@ -103,15 +104,13 @@ func (d *Disk) examine(path string, k fileKind) (f found, err error) {
 }
 
 // join puts pieces and states together, and removes what leads to nothing or comes from nothing.
-func (d *Disk) join(rows, states []found) error {
+func (d *Disk) join(rows, states []found) {
 	slices.SortFunc(rows, func(a, b found) int { return cmp.Compare(a.from, b.from) }) // a piece comes behind the one before it
 	tokens := map[*piece][]int32{}
 	for _, f := range rows {
 		prev := d.pieces[f.prev]
 		if f.prev == (pieceID{}) != (f.from == 0) || f.from > 0 && (prev == nil || prev.to != f.from) {
-			if err := d.reject(d.path(rowsFile, f.id), errors.New("what it builds on is missing")); err != nil {
-				return err
-			}
+			d.reject(d.path(rowsFile, f.id), errors.New("what it builds on is missing"))
 			continue
 		}
 		p := &piece{id: f.id, prev: prev, from: f.from, to: f.to, rowBytes: f.lenBytes()}
@@ -126,9 +125,7 @@ func (d *Disk) join(rows, states []found) error {
 	for _, f := range states {
 		p := d.pieces[f.id]
 		if p == nil || p.from != f.from || p.to != f.to {
-			if err := d.reject(d.path(statesFile, f.id), errors.New("its rows are missing")); err != nil {
-				return err
-			}
+			d.reject(d.path(statesFile, f.id), errors.New("its rows are missing"))
 			continue
 		}
 		all := make([]int32, p.to)
@@ -150,7 +147,6 @@ func (d *Disk) join(rows, states []found) error {
 		p.uses = 1
 		d.unuse(p)
 	}
-	return nil
 }
 
 // otherFolders are those of other keys that no process works in, the one used longest ago first.
