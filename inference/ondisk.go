@@ -41,15 +41,14 @@ type DiskStats struct {
 //     diskPatience: an agent's turns follow each other within moments, and only the last is worth a file.
 //   - Close writes what is left, for closeTime at most, so that a quit stays quick.
 type onDisk struct {
-	files    *cache.Disk
-	lull     time.Duration
-	wake     chan struct{}
-	stop     context.CancelFunc
-	stopped  chan struct{}
-	trouble  atomic.Pointer[string] // of the last writing; nil: none
-	reading  sync.Mutex             // one prompt at a time
-	fetching atomic.Int32
-	fetches  sync.WaitGroup
+	files   *cache.Disk
+	lull    time.Duration
+	wake    chan struct{}
+	stop    context.CancelFunc
+	stopped chan struct{}
+	trouble atomic.Pointer[string] // of the last writing; nil: none
+	reading sync.Mutex             // one prompt at a time
+	fetches sync.WaitGroup
 }
 
 const (
@@ -263,14 +262,6 @@ func (d *onDisk) close(e *Engine) error {
 	return d.files.Close()
 }
 
-// fetching is how many jobs wait for the disk.
-func (e *Engine) fetching() int {
-	if e.disk == nil {
-		return 0
-	}
-	return int(e.disk.fetching.Load())
-}
-
 // fetch brings what the disk has of a job's prompt into memory, if that is more than is there, and puts the job back into the queue. It
 // reports false where there is nothing to wait for.
 func (e *Engine) fetch(j *job) bool {
@@ -279,7 +270,7 @@ func (e *Engine) fetch(j *job) bool {
 		return false
 	}
 	j.fetched = true
-	d.fetching.Add(1)
+	e.queue.leave(j)
 	d.fetches.Go(func() {
 		d.reading.Lock()
 		if e.diskHasMore(j) && e.life.Err() == nil && j.ctx.Err() == nil { // another job may have brought it
@@ -288,7 +279,6 @@ func (e *Engine) fetch(j *job) bool {
 			j.readTime = time.Since(start)
 		}
 		d.reading.Unlock()
-		d.fetching.Add(-1)
 		e.queue.back(j)
 	})
 	return true

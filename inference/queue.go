@@ -12,6 +12,7 @@ type queue struct {
 	mu      sync.Mutex // protects all
 	cond    *sync.Cond
 	waiting []*job
+	away    int // taken out to be read from the disk, and to come back: they wait as the others
 	limit   int
 	running map[*job]progress
 	tokens  int64
@@ -48,7 +49,7 @@ func (q *queue) add(j *job) error {
 	switch {
 	case q.closed:
 		return ErrClosed
-	case len(q.waiting) >= q.limit:
+	case len(q.waiting)+q.away >= q.limit:
 		return ErrBusy
 	}
 	q.waiting = append(q.waiting, j)
@@ -107,10 +108,25 @@ func (q *queue) next(least Priority, wait bool) (j *job, open bool) {
 	}
 }
 
+// leave says that a job that was taken out does not begin yet; back must follow.
+func (q *queue) leave(j *job) {
+	q.mu.Lock()
+	delete(q.running, j)
+	q.away++
+	q.mu.Unlock()
+}
+
+// fetching is how many jobs wait for the disk.
+func (q *queue) fetching() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.away
+}
+
 // back puts a job in again that was taken out before it could begin, ahead of the others.
 func (q *queue) back(j *job) {
 	q.mu.Lock()
-	delete(q.running, j)
+	q.away--
 	err := context.Cause(j.ctx) // also when it ends from now on: then drop finds it
 	if q.closed {
 		err = ErrClosed
@@ -197,7 +213,7 @@ func (q *queue) progress(j *job, done, total int) {
 func (q *queue) stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s := Stats{Queued: len(q.waiting), Active: len(q.running), Paused: q.paused, Tokens: q.tokens, Steps: q.steps, ChosenOnHost: q.chosen[0], ChosenOnDevice: q.chosen[1],
+	s := Stats{Queued: len(q.waiting) + q.away, Active: len(q.running), Paused: q.paused, Tokens: q.tokens, Steps: q.steps, ChosenOnHost: q.chosen[0], ChosenOnDevice: q.chosen[1],
 		TokensPerSecond: q.rate()}
 	for _, p := range q.running {
 		s.PrefillDone += p.done

@@ -53,7 +53,7 @@ func (e *Engine) work() {
 // admit begins jobs while there is room; a job of the chat window finds one place more. It waits when nothing else is to be done, and reports
 // false when the engine is closed and the last job has ended.
 func (w *worker) admit() bool {
-	for len(w.live) == 0 || len(w.live)+w.e.fetching() <= w.e.parallel {
+	for len(w.live) == 0 || len(w.live)+w.e.queue.fetching() <= w.e.parallel {
 		least := Background
 		if len(w.live) == w.e.parallel {
 			least = Interactive
