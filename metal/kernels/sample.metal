@@ -1,6 +1,6 @@
 // The choice of a token, see sample.go: integers decide, so that the order in which threads meet changes nothing.
 
-constant constexpr uint MOST_BLOCKS = 1024; // a thread of draw_token has one
+constant constexpr uint DRAW_THREADS = 1024; // each has a block, then a candidate
 constant constexpr uint MOST_KEPT = 256;
 
 // Words of a draw, of a mark, of a choice.
@@ -183,7 +183,7 @@ static inline uint listed_token(Listed l, uint i) { return (l.blocks[i >> l.shif
 // How many of the thread's tokens have a key above from, or just that and an id up to last.
 static inline uint count_tokens(Drawing d, Listed l, uint tid, uint from, uint last) {
     uint n = 0;
-    for (uint i = tid; i < l.count; i += MOST_BLOCKS) {
+    for (uint i = tid; i < l.count; i += DRAW_THREADS) {
         const uint id = listed_token(l, i);
         if (id < l.N) {
             const uint k = token_key(d, id, order_key(l.logits[id]));
@@ -194,87 +194,83 @@ static inline uint count_tokens(Drawing d, Listed l, uint tid, uint from, uint l
 }
 
 // draw_token: see DrawToken. One threadgroup of 1,024, a thread for each block: those of bests, or where they are too many 2, 4, 8 ... of them in one.
-// The cuts are found by halving, and counting what is left.
+// Halving finds a key that the bests of keep blocks reach, or of up to twice as many: every round has a barrier, and a few logits more cost less. What
+// reaches that key there, a few more tokens than are kept, is ranked by comparing all with all.
 kernel void draw_token(device const float* logits [[buffer(0)]], device const uint* draw [[buffer(1)]], device const uint* marks [[buffer(2)]],
                        device const float* biases [[buffer(3)]], device const uint* bests [[buffer(4)]], device uint* choice [[buffer(5)]],
                        constant SampleParams& p [[buffer(6)]], THREAD_1D) {
-    threadgroup uint part[64];
-    threadgroup uint blocks[MOST_BLOCKS];
+    threadgroup uint part[64], least[32];
+    threadgroup uint blocks[DRAW_THREADS];
     threadgroup atomic_uint listed;
-    threadgroup uint keys[MOST_KEPT];
-    threadgroup uint ids[MOST_KEPT];
+    threadgroup uint keys[DRAW_THREADS]; // of candidates
+    threadgroup uint ids[DRAW_THREADS];
+    threadgroup uint kept[MOST_KEPT]; // the likeliest first
     threadgroup ulong weights[MOST_KEPT];
     threadgroup ulong left[MOST_KEPT];
     const Drawing d = {draw, marks, biases};
     const uint N = p.N, pairs = ceil_div(N, p.Block);
-    const uint fold = pairs > MOST_BLOCKS ? 32 - clz((pairs - 1) / MOST_BLOCKS) : 0, shift = 31 - clz(uint(p.Block)) + fold;
+    const uint fold = pairs > DRAW_THREADS ? 32 - clz((pairs - 1) / DRAW_THREADS) : 0, shift = 31 - clz(uint(p.Block)) + fold;
     const uint count = ceil_div(N, 1u << shift);
     Best own = no_best();
     for (uint i = tid << fold; i < min((tid + 1) << fold, pairs); ++i) {
         own = better(own, Best{bests[2 * i], bests[2 * i + 1]});
     }
-    const uint key = own.key, id = own.id;
     Tally t = {part, 0, lane, sg};
-    const uint most = simd_max(key);
+    const Best best_lane = simd_best(own);
+    const uint least_lane = simd_min(tid < count ? own.key : 0xffffffffu);
     if (lane == 0) {
-        part[sg] = most;
+        part[sg] = best_lane.key;
+        part[32 + sg] = best_lane.id;
+        least[sg] = least_lane;
     }
     if (tid == 0) {
         atomic_store_explicit(&listed, 0, memory_order_relaxed);
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    const uint top = simd_max(part[lane]);
-    t.turn = 1; // the other half of part
-    const uint winners = simd_min(key == top ? id : 0xffffffffu);
-    if (lane == 0) {
-        part[32 + sg] = winners;
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    const uint best = simd_min(part[32 + lane]);
-    t.turn = 2;
-    const uint keep = min(draw[DRAW_KEEP], min(N, MOST_KEPT));
+    const Best best = simd_best(Best{part[lane], part[32 + lane]});
+    const uint top = best.key, keep = min(draw[DRAW_KEEP], min(N, MOST_KEPT));
     if (top >= KEY_INFINITY || top == KEY_BANNED || keep <= 1) {
         if (tid == 0) {
-            choice[0] = best;
+            choice[0] = best.id;
             choice[1] = top >= KEY_INFINITY ? NOT_FINITE : top == KEY_BANNED ? ALL_BANNED : 0;
-            choice[2] = as_type<uint>(logits[best]);
+            choice[2] = as_type<uint>(logits[best.id]);
         }
         return;
     }
-    // blocks whose best is one of the largest: all kept tokens lie there
-    uint lo = 0, hi = top;
-    while (count > keep && lo < hi) {
-        const uint mid = lo + (hi - lo + 1) / 2, n = tally(t, key >= mid);
-        if (n >= keep) {
+    uint lo = count < keep ? 0 : simd_min(least[lane]), hi = top, n = count;
+    threadgroup_barrier(mem_flags::mem_threadgroup); // part is read
+    while (n > 2 * keep && lo < hi) {
+        const uint mid = lo + (hi - lo + 1) / 2, some = tally(t, own.key >= mid);
+        if (some >= keep) {
             lo = mid;
-        }
-        if (n <= keep) {
-            hi = n == keep ? lo : mid - 1;
-        }
-    }
-    if (tid < count && key >= lo) {
-        blocks[atomic_fetch_add_explicit(&listed, 1u, memory_order_relaxed)] = tid;
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    const Listed l = {logits, blocks, shift, atomic_load_explicit(&listed, memory_order_relaxed) << shift, N};
-    // the key of the last that is kept, or any between it and the next
-    hi = top;
-    bool exact = false;
-    while (lo < hi && !exact) {
-        const uint mid = lo + (hi - lo + 1) / 2, n = tally(t, count_tokens(d, l, tid, mid, N));
-        exact = n == keep;
-        if (n >= keep) {
-            lo = mid;
+            n = some;
         } else {
             hi = mid - 1;
         }
     }
-    // of those with that key the lower ids
+    if (tid < count && own.key >= lo) {
+        blocks[atomic_fetch_add_explicit(&listed, 1u, memory_order_relaxed)] = tid;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const Listed l = {logits, blocks, shift, atomic_load_explicit(&listed, memory_order_relaxed) << shift, N};
+    // where too many reach the key, a higher one, and where too many have the highest, the lower ids of them
     uint first = 0, last = N - 1;
-    while (!exact && first < last) {
-        const uint mid = first + (last - first) / 2;
-        if (tally(t, count_tokens(d, l, tid, lo, mid)) >= keep) {
+    n = tally(t, count_tokens(d, l, tid, lo, last));
+    hi = top;
+    while (n > DRAW_THREADS && lo < hi) {
+        const uint mid = lo + (hi - lo + 1) / 2, some = tally(t, count_tokens(d, l, tid, mid, last));
+        if (some >= keep) {
+            lo = mid;
+            n = some;
+        } else {
+            hi = mid - 1;
+        }
+    }
+    while (n > DRAW_THREADS) {
+        const uint mid = first + (last - first) / 2, some = tally(t, count_tokens(d, l, tid, lo, mid));
+        if (some >= keep) {
             last = mid;
+            n = some;
         } else {
             first = mid + 1;
         }
@@ -283,14 +279,24 @@ kernel void draw_token(device const float* logits [[buffer(0)]], device const ui
         atomic_store_explicit(&listed, 0, memory_order_relaxed);
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint i = tid; i < l.count; i += MOST_BLOCKS) {
-        const uint token = listed_token(l, i);
-        const uint k = token < N ? token_key(d, token, order_key(logits[token])) : 0;
-        if (k > lo || (k == lo && token <= last)) {
+    for (uint i = tid; i < l.count; i += DRAW_THREADS) {
+        const uint id = listed_token(l, i), key = id < N ? token_key(d, id, order_key(logits[id])) : 0;
+        if (id < N && (key > lo || (key == lo && id <= last))) {
             const uint at = atomic_fetch_add_explicit(&listed, 1u, memory_order_relaxed);
-            keys[at] = k;
-            ids[at] = token;
-            weights[at] = weight(key_logit(k), key_logit(top), as_type<float>(draw[DRAW_SCALE]));
+            keys[at] = key;
+            ids[at] = id;
+        }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (tid < n) {
+        const Best mine = {keys[tid], ids[tid]};
+        uint rank = 0;
+        for (uint i = 0; i < n && rank < keep; ++i) {
+            rank += keys[i] > mine.key || (keys[i] == mine.key && ids[i] < mine.id);
+        }
+        if (rank < keep) {
+            kept[rank] = mine.id;
+            weights[rank] = weight(key_logit(mine.key), key_logit(top), as_type<float>(draw[DRAW_SCALE]));
         }
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -298,24 +304,25 @@ kernel void draw_token(device const float* logits [[buffer(0)]], device const ui
         ulong total = 0, before = 0;
         for (uint i = 0; i < keep; ++i) {
             total += weights[i];
-            before += keys[i] > keys[tid] || (keys[i] == keys[tid] && ids[i] < ids[tid]) ? weights[i] : 0;
+            before += i < tid ? weights[i] : 0;
         }
-        const ulong part_p = draw[DRAW_TOP_P], least = ulong(draw[DRAW_LEAST_HIGH]) << 32 | draw[DRAW_LEAST_LOW];
+        const ulong part_p = draw[DRAW_TOP_P], least_weight = ulong(draw[DRAW_LEAST_HIGH]) << 32 | draw[DRAW_LEAST_LOW];
         const ulong enough = (total >> 32) * part_p + (((total & 0xffffffffu) * part_p + 0xffffffffu) >> 32);
-        left[tid] = (part_p == 0 || before < enough) && weights[tid] >= least ? weights[tid] : 0;
+        left[tid] = (part_p == 0 || before < enough) && weights[tid] >= least_weight ? weights[tid] : 0;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (tid < keep) {
+        const uint id = kept[tid];
         ulong total = 0, upto = 0;
         for (uint i = 0; i < keep; ++i) {
             total += left[i];
-            upto += ids[i] <= ids[tid] ? left[i] : 0;
+            upto += kept[i] <= id ? left[i] : 0;
         }
         const ulong u = draw[DRAW_UNIFORM], target = (total >> 24) * u + (((total & 0xffffffu) * u) >> 24);
         if (upto > target && upto - left[tid] <= target) {
-            choice[0] = ids[tid];
+            choice[0] = id;
             choice[1] = 0;
-            choice[2] = as_type<uint>(logits[ids[tid]]);
+            choice[2] = as_type<uint>(logits[id]);
         }
     }
 }
