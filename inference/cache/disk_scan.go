@@ -173,7 +173,7 @@ func otherFolders(base, own string) (others []folder) {
 	return others
 }
 
-// measure adds up the files of a folder: their bytes, the last use, and how many are states.
+// measure adds up a folder's files of conversations, those that were never finished included: their bytes, the last use, and how many are states.
 func measure(path string) (lenBytes int64, used time.Time, snapshots int) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -184,11 +184,15 @@ func measure(path string) (lenBytes int64, used time.Time, snapshots int) {
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
+		name := e.Name()
+		if !strings.HasSuffix(name, rowsFile.suffix()) && !strings.HasSuffix(name, statesFile.suffix()) && !strings.HasSuffix(name, partSuffix) {
+			continue
+		}
 		lenBytes += info.Size()
 		if info.ModTime().After(used) {
 			used = info.ModTime()
 		}
-		if strings.HasSuffix(e.Name(), statesFile.suffix()) {
+		if strings.HasSuffix(name, statesFile.suffix()) {
 			snapshots++
 		}
 	}
