@@ -68,7 +68,7 @@ func Table() []Entry {
 		{FusedExperts, "decode: choice, gate, up and activation in one kernel, then all nine experts' down products in one", "as in a chunk of one token: nine dispatches", false},
 		{FusedGDN, "decode: convolution, gates and state in one kernel, the gated norm in the output product", "as in a chunk of one token: convolution, window, scan, gated norm, product", false},
 		{FusedNorm, "decode: RMSNorm in the prologue of the mixers' input products", "a norm of its own before them", false},
-		{FusedResidual, "what a mixer adds to the stream is added by its output product", "by a dispatch of its own behind it; in decode the delta net's gated norm has one too", false},
+		{FusedResidual, "what a mixer adds to the stream is added by its output product", "by a dispatch of its own behind it; in decode the delta net then runs as in a chunk of one token, since the rest of its norm is in that product", false},
 		{GQAPacking, "decode: all query heads of a KV head share each key's read once there are blocks enough to fill a GPU", "a query head a threadgroup, the second reader finds the rows in the cache", true},
 		{HalfExperts, "prefill: a GPU keeps what the experts give as bf16 until it is added up", "as float32, twice the bytes", false},
 		{HalfKV, "a GPU keeps keys and values as bf16", "as float32, twice the bytes of a context", false},

@@ -45,21 +45,19 @@ func (e *emitter) gdn(layer int) gdnBlock {
 func (e *emitter) gdnDecode(layer int, name string) {
 	b, x := e.gdn(layer), e.stream()
 	e.mixerInput(name, ".in", b.prefix, b.in, b.inputs)
-	if e.Ablate.Off(ablate.FusedGDN) {
+	if e.Ablate.Off(ablate.FusedGDN) || e.Ablate.Off(ablate.FusedResidual) {
 		e.gdnUnfused(layer, b, name)
 		return
 	}
 	one, width := b.params, e.s.ValueWidth()
 	one.M = 1
+	sums := width / kernels.SquareRows
+	squares := e.scratch("gdn.squares", e.tokens*sums)
 	for r := range e.tokens {
 		e.dispatch(rowName(name+".step", r), kernels.GDNStep(), one, one.StateItems(), ranges(b.in.Part(r*one.Stride, one.Stride, plan.F32), b.conv, b.aLog, b.dt,
-			e.step(r), e.state("window", layer, r), e.state("state", layer, r), e.state("next", layer, r), b.y.Part(r*width, width, plan.F32)))
+			e.step(r), e.state("window", layer, r), e.state("state", layer, r), e.state("next", layer, r), b.nrm, b.y.Part(r*width, width, plan.F32), squares.Part(r*sums, sums, plan.F32)))
 	}
-	if e.Ablate.Off(ablate.FusedResidual) {
-		e.gdnOutput(b, name)
-		return
-	}
-	e.dispatch(name+".out", kernels.Q4GemvGDNOut(), kernels.GDNOutParams{GDN: b.params, N: e.s.Hidden}, e.s.Hidden, ranges(b.y, b.in, b.nrm, x), b.out)
+	e.dispatch(name+".out", kernels.Q4GemvGDNOut(), kernels.GDNOutParams{GDN: b.params, N: e.s.Hidden}, e.s.Hidden, ranges(b.y, squares, x), b.out)
 }
 
 // gdnPrefill appends the mixer of a chunk.

@@ -57,7 +57,7 @@ func (f fast) gdnStep(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 	if s.fresh() {
 		size(&s.h, c)
 	}
-	cv, q, k, gates := s.h, s.F32(p.DK), s.F32(p.DK), s.F32(3)
+	cv, q, k, gates, normed := s.h, s.F32(p.DK), s.F32(p.DK), s.F32(3), s.F32(kernels.StateBlock)
 	fill := func(c0, n int, own bool) {
 		f.conv(p, cv[c0:], in, window, a[1].Raw, c0, n, 0, pos, s)
 		if own { // the ring row of this position is nobody's input in this step
@@ -78,7 +78,8 @@ func (f fast) gdnStep(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 		fill(2*p.HK*p.DK+v0, kernels.StateBlock, true)
 		state := p.Next(a[6].F32, a[7].F32, v0, pos)
 		f.gate(p, gates, in, a[2:4], it.HV, q, k)
-		f.Delta(simd.DeltaRows{State: state, Width: p.DK, Q: q, K: k, V: cv[2*p.HK*p.DK+v0:], Y: a[8].F32[v0:], Gates: gates, Rows: kernels.StateBlock, Tokens: 1})
+		f.Delta(simd.DeltaRows{State: state, Width: p.DK, Q: q, K: k, V: cv[2*p.HK*p.DK+v0:], Y: a[9].F32[v0:], Gates: gates, Rows: kernels.StateBlock, Tokens: 1})
+		f.gated(a[9].F32[v0:v0+kernels.StateBlock], a[10].F32[v0/kernels.SquareRows:], in[c+v0:], a[8].Raw[2*it.V0:], normed)
 	}
 }
 
@@ -122,19 +123,30 @@ func (f fast) gdnScan(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 	}
 }
 
+// gated makes y ⊙ norm ⊙ silu(z) of y, and the sums of squares that were there; normed is room for as many.
+func (f fast) gated(y, squares, z []float32, norm []byte, normed []float32) {
+	for i := 0; i < len(y); i += kernels.SquareRows {
+		squares[i/kernels.SquareRows] = f.SumSquares(y[i : i+kernels.SquareRows])
+	}
+	f.Norm(normed, y, norm, 1)
+	f.SiluMul(y, z[:len(y)], normed)
+}
+
 // gateNorm is o = RMSNorm(y; norm) ⊙ silu(z), head by head.
-func (f fast) gateNorm(p kernels.GDNParams, o, y, z []float32, norm []byte) {
+func (f fast) gateNorm(p kernels.GDNParams, o, y, z []float32, norm []byte, squares, normed []float32) {
 	for h := range p.HV {
 		part := o[h*p.DV : (h+1)*p.DV]
-		f.normInto(part, y[h*p.DV:(h+1)*p.DV], norm, p.Eps)
-		f.SiluMul(part, z[h*p.DV:(h+1)*p.DV], part)
+		copy(part, y[h*p.DV:])
+		f.gated(part, squares, z[h*p.DV:], norm, normed)
+		f.Scale(part, part, p.GatedRMS(squares))
 	}
 }
 
-func (f fast) gdnGateNorm(a []kernels.Arg, params any, lo, hi int, _ *scratch) {
+func (f fast) gdnGateNorm(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 	p := params.(kernels.GDNParams)
 	w := p.ValueWidth()
+	squares, normed := s.F32(p.DV/kernels.SquareRows), s.F32(p.DV)
 	for m := lo; m < hi; m++ {
-		f.gateNorm(p, a[3].F32[m*w:(m+1)*w], a[0].F32[m*w:], a[1].F32[m*p.Stride+p.C():], a[2].Raw)
+		f.gateNorm(p, a[3].F32[m*w:(m+1)*w], a[0].F32[m*w:], a[1].F32[m*p.Stride+p.C():], a[2].Raw, squares, normed)
 	}
 }

@@ -60,9 +60,12 @@ func (f fast) gemvGDNOut(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 	p := params.(kernels.GDNOutParams)
 	width := p.GDN.ValueWidth()
 	f.prepare(s, p.GDN.M, width, func(dst []float32, m int) {
-		f.gateNorm(p.GDN, dst, a[0].F32[m*width:], a[1].F32[m*p.GDN.Stride+p.GDN.C():], a[2].Raw)
+		for h := range p.GDN.HV {
+			at := m*width + h*p.GDN.DV
+			f.Scale(dst[h*p.GDN.DV:(h+1)*p.GDN.DV], a[0].F32[at:at+p.GDN.DV], p.GDN.GatedRMS(a[1].F32[at/kernels.SquareRows:]))
+		}
 	})
-	f.addRows(a[3].F32, p.N, a[4:], p.GDN.M, width, lo, hi, s)
+	f.addRows(a[2].F32, p.N, a[3:], p.GDN.M, width, lo, hi, s)
 }
 
 // mulRows hands results [lo, hi) of every token to emit: token, first result, results.

@@ -107,12 +107,13 @@ func (p GDNParams) older(in, window []float32, ch, m, pos int) (u [ConvTaps - 1]
 }
 
 // GDNStep is one decode step of all heads: convolution, gates and delta rule, fused; the state is read and written once, to next, which
-// may be the same memory or another, so that the step can be undone. Its output is the raw y; the gated norm is the prologue of the output projection, since a norm needs all blocks of a head. One item
-// is StateBlock rows of one value head. At position 0 the state and window count as zero, whatever they hold.
+// may be the same memory or another, so that the step can be undone. Its output is y ⊙ norm ⊙ silu(z), and the sums of SquareRows squares of y: what is left of
+// the gated norm is a factor a head, which needs all blocks of it and is the prologue of the output projection. One item is StateBlock rows of one value head. At position 0 the state and window count as zero, whatever they hold.
 func GDNStep() Kernel {
 	return Kernel{Name: "gdn_step", Grid: gdnStateGrid, Constants: gdnConstants, Check: gdnCheck,
 		Buffers: []Buffer{{"in", F32, Read, "[Stride]"}, {"conv", BF16, Read, "[C, 4]"}, {"a_log", BF16, Read, "[HV]"}, {"dt_bias", BF16, Read, "[HV]"},
-			{"step", U32, Read, "[1] position"}, {"window", F32, ReadWrite, "[4, C] ring"}, {"state", F32, Read, "[HV, DV, DK]"}, {"next", F32, Write, "[HV, DV, DK]"}, {"y", F32, Write, "[HV, DV]"}},
+			{"step", U32, Read, "[1] position"}, {"window", F32, ReadWrite, "[4, C] ring"}, {"state", F32, Read, "[HV, DV, DK]"}, {"next", F32, Write, "[HV, DV, DK]"},
+			{"norm", BF16, Read, "[DV]"}, {"y", F32, Write, "[HV, DV]"}, {"squares", F32, Write, "[HV, DV/8]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(GDNParams)
 			in, window, pos := a[0].F32, a[5].F32, int(a[4].U32[0])
@@ -141,7 +142,8 @@ func GDNStep() Kernel {
 				fill(2*p.HK*p.DK+v0, StateBlock, true)
 				state := p.Next(a[6].F32, a[7].F32, v0, pos)
 				beta, decay := p.Gates(in, a[2].Raw, a[3].Raw, it.HV)
-				p.step(state, q, k, cv[2*p.HK*p.DK+v0:][:StateBlock], a[8].F32[v0:v0+StateBlock], beta, decay)
+				p.step(state, q, k, cv[2*p.HK*p.DK+v0:][:StateBlock], a[9].F32[v0:v0+StateBlock], beta, decay)
+				gate(a[9].F32[v0:v0+StateBlock], a[10].F32[v0/SquareRows:], in[c+v0:], a[8].Raw, it.V0)
 			}
 		}}
 }
@@ -206,15 +208,49 @@ func GDNScan() Kernel {
 		}}
 }
 
-// gateNorm is o = RMSNorm(y; norm) ⊙ silu(z), head by head: the norm comes before the gate.
-func (p GDNParams) gateNorm(o, y, z []float32, norm []byte) {
+// SquareRows is how many rows' squares of a head are kept as one sum.
+const SquareRows = 8
+
+// gate makes y ⊙ norm ⊙ silu(z) of y, from dim d0 of a head on, and the sums of SquareRows squares that were there.
+func gate(y, squares, z []float32, norm []byte, d0 int) {
+	for i := range y {
+		if i%SquareRows == 0 {
+			var sum float64
+			for _, v := range y[i : i+SquareRows] {
+				sum += float64(v) * float64(v)
+			}
+			squares[i/SquareRows] = float32(sum)
+		}
+		y[i] *= float32(bf16(norm, d0+i) * silu(z[i]))
+	}
+}
+
+// GatedRMS is what a head's gated outputs are multiplied by: 1/rms of what they were before, from sums of their squares.
+func (p GDNParams) GatedRMS(squares []float32) float32 {
+	var sum float64
+	for _, v := range squares[:p.DV/SquareRows] {
+		sum += float64(v)
+	}
+	return float32(1 / math.Sqrt(sum/float64(p.DV)+float64(p.Eps)))
+}
+
+// norm finishes the gated norm of y, head by head.
+func (p GDNParams) norm(o, y, squares []float32) {
 	for h := range p.HV {
-		s := o[h*p.DV : (h+1)*p.DV]
-		normInto(s, y[h*p.DV:(h+1)*p.DV], norm, p.Eps)
-		for i := range s {
-			s[i] *= silu(z[h*p.DV+i])
+		f := p.GatedRMS(squares[h*p.DV/SquareRows:])
+		for i := h * p.DV; i < (h+1)*p.DV; i++ {
+			o[i] = y[i] * f
 		}
 	}
+}
+
+// gateNorm is o = RMSNorm(y; norm) ⊙ silu(z), head by head: the norm comes before the gate, its factor last of all; squares is room for [HV, DV/8].
+func (p GDNParams) gateNorm(o, y, z []float32, norm []byte, squares []float32) {
+	copy(o, y[:p.ValueWidth()])
+	for h := range p.HV {
+		gate(o[h*p.DV:(h+1)*p.DV], squares[h*p.DV/SquareRows:], z[h*p.DV:], norm, 0)
+	}
+	p.norm(o, o, squares)
 }
 
 // GDNGateNorm applies the gated norm to a chunk; one item is one token.
@@ -223,8 +259,9 @@ func GDNGateNorm() Kernel {
 		Buffers: []Buffer{{"y", F32, Read, "[M, HV, DV]"}, {"in", F32, Read, "[M, Stride]"}, {"norm", BF16, Read, "[DV]"}, {"o", F32, Write, "[M, HV*DV]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(GDNParams)
+			squares := ws.F32(p.ValueWidth() / SquareRows)
 			for m := lo; m < hi; m++ {
-				p.gateNorm(a[3].F32[m*p.ValueWidth():(m+1)*p.ValueWidth()], a[0].F32[m*p.ValueWidth():], a[1].F32[m*p.Stride+p.C():], a[2].Raw)
+				p.gateNorm(a[3].F32[m*p.ValueWidth():(m+1)*p.ValueWidth()], a[0].F32[m*p.ValueWidth():], a[1].F32[m*p.Stride+p.C():], a[2].Raw, squares)
 			}
 		}}
 }
@@ -235,19 +272,19 @@ type GDNOutParams struct {
 	N   int // rows of the output projection
 }
 
-// Q4GemvGDNOut is x += W (RMSNorm(y; norm) ⊙ silu(z)) for one token or a few: the gated norm in the prologue, the residual in the epilogue.
-// One item is one row.
+// Q4GemvGDNOut is x += W (y ⊙ 1/rms) for one token or a few, y and the squares as GDNStep leaves them: the rest of the gated norm in the prologue, the
+// residual in the epilogue. One item is one row.
 func Q4GemvGDNOut() Kernel {
 	return Kernel{Name: "q4_gemv_gdn_out", Segments: 1, Grid: Tuning{}.gdnOutGrid, Constants: Tuning{}.gdnOutConstants, Check: gdnOutCheck,
-		Buffers: []Buffer{{"y", F32, Read, "[M, HV, DV]"}, {"in", F32, Read, "[M, Stride]"}, {"norm", BF16, Read, "[DV]"}, {"x", F32, ReadWrite, "[M, N]"}},
+		Buffers: []Buffer{{"y", F32, Read, "[M, HV, DV]"}, {"squares", F32, Read, "[M, HV, DV/8]"}, {"x", F32, ReadWrite, "[M, N]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(GDNOutParams)
 			w, rows := p.GDN.ValueWidth(), p.GDN.M
 			o := ws.F32(rows * w)
 			for m := range rows {
-				p.GDN.gateNorm(o[m*w:(m+1)*w], a[0].F32[m*w:], a[1].F32[m*p.GDN.Stride+p.GDN.C():], a[2].Raw)
+				p.GDN.norm(o[m*w:(m+1)*w], a[0].F32[m*w:], a[1].F32[m*w/SquareRows:])
 			}
 			lp := LinearParams{M: rows, K: w, Bits: 4, Rows: [MaxSegments]int{p.N}}
-			lp.batchRows(a[4:], o, lo, hi, ws, addTo(a[3].F32, p.N, lo))
+			lp.batchRows(a[3:], o, lo, hi, ws, addTo(a[2].F32, p.N, lo))
 		}}
 }

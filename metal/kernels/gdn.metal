@@ -106,13 +106,14 @@ static inline void store_state(thread const StateRows& state, device float* s, u
 }
 
 // gdn_step: one token of all heads: convolution, gates, delta rule; the state [HV, DV, DK] is read and written once, through registers,
-// to next, which may be the same memory. y [HV, DV] is the raw output. Threadgroup: 32 rows of one value head, four simdgroups of eight rows each; the convolution of
+// to next, which may be the same memory. y [HV, DV] is the output times norm ⊙ silu(z), z inside "in", and squares [HV, DV/8] what its squares were before,
+// in sums of eight rows: what q4_gemv_gdn_out needs of the gated norm, made once and not in each of its sets. Threadgroup: 32 rows of one value head, four simdgroups of eight rows each; the convolution of
 // the key head's 2*DK channels is made by all threads and shared through threadgroup memory. At position 0 state and window
 // count as zero. Every channel's input is put into the ring by one threadgroup, in the row that nobody reads in this step.
 [[kernel, max_total_threads_per_threadgroup(128)]] void gdn_step(device const float* in [[buffer(0)]], device const bfloat* conv [[buffer(1)]], device const bfloat* a_log [[buffer(2)]],
                      device const bfloat* dt_bias [[buffer(3)]], device const uint* step [[buffer(4)]], device float* window [[buffer(5)]],
-                     device const float* state [[buffer(6)]], device float* next [[buffer(7)]], device float* y [[buffer(8)]], constant GDNParams& p [[buffer(9)]],
-                     THREAD_1D) {
+                     device const float* state [[buffer(6)]], device float* next [[buffer(7)]], device const bfloat* norm [[buffer(8)]], device float* y [[buffer(9)]],
+                     device float* squares [[buffer(10)]], constant GDNParams& p [[buffer(11)]], THREAD_1D) {
     threadgroup float qk[2 * 256];
     const uint dk = p.DK, keys = p.HK * dk, values = p.HV * p.DV, C = 2 * keys + values, pos = step[0];
     const HeadRows h = head_rows(p, tg, sg);
@@ -131,6 +132,7 @@ static inline void store_state(thread const StateRows& state, device float* s, u
     const uint row = h.v0 + set_row(lane), ch = 2 * keys + row;
     const float cur = in[ch];
     const float v = conv_step(conv, window, C, ch, pos, cur);
+    const float gate = float(norm[row - h.hv * p.DV]) * silu(in[C + row]);
     if (lane < 8) {
         own[ch] = cur;
     }
@@ -143,8 +145,12 @@ static inline void store_state(thread const StateRows& state, device float* s, u
     const uint gates = C + values + h.hv;
     const float2 g = gdn_gates(in[gates], in[gates + p.HV], float(a_log[h.hv]), float(dt_bias[h.hv]));
     const float out = gdn_token(rows, q, k, v, g.x, g.y, p.Eps, lane);
+    const float square = lane_sum(out * out, 8);
     if (lane < 8) {
-        y[row] = out;
+        y[row] = out * gate;
+    }
+    if (lane == 0) {
+        squares[h.v0 / 8] = square;
     }
     store_state(rows, next + ulong(h.v0) * dk, dk, lane);
 }
@@ -244,6 +250,6 @@ kernel void gdn_gate_norm(device const float* y [[buffer(0)]], device const floa
     }
     const float inv = precise::rsqrt(simd_sum(s) / float(dv) + p.Eps);
     for (uint i = lane; i < dv; i += SIMD) {
-        out[i] = row[i] * inv * float(norm[i]) * silu(z[i]);
+        out[i] = row[i] * (float(norm[i]) * silu(z[i])) * inv;
     }
 }

@@ -36,6 +36,7 @@ const (
 	constSharedWidth        // moe_down_add: columns of the shared expert's
 	constExpertRows         // moe_gate_up: rows of an expert's gate
 	constSeveral            // 1: a product of one row is of a few rows, each by threadgroups of its own
+	constValueWidth         // q4_gemv_gdn_out: DV
 )
 
 const (
@@ -159,7 +160,7 @@ func linearCheck(params any) error {
 }
 
 func (t Tuning) gdnOutRowGroups(p GDNOutParams) int {
-	return t.rowGroups(ceil(p.N, rowSet), setLanes(p.GDN.ValueWidth()), busyCostly)
+	return t.rowGroups(ceil(p.N, rowSet), setLanes(p.GDN.ValueWidth()), busy)
 }
 
 func (t Tuning) gdnOutGrid(params any, _ int) Grid {
@@ -169,12 +170,15 @@ func (t Tuning) gdnOutGrid(params any, _ int) Grid {
 
 func (t Tuning) gdnOutConstants(params any) []Constant {
 	p := params.(GDNOutParams)
-	return rowConstants(t.gdnOutRowGroups(p), p.GDN.ValueWidth(), p.GDN.M)
+	return append(rowConstants(t.gdnOutRowGroups(p), p.GDN.ValueWidth(), p.GDN.M), Constant{constValueWidth, int32(p.GDN.DV)})
 }
 
 func gdnOutCheck(params any) error {
 	p := params.(GDNOutParams).GDN
 	if err := checkBatch(p.M); err != nil {
+		return err
+	}
+	if err := gdnCheck(p); err != nil {
 		return err
 	}
 	return checkWidth(p.ValueWidth())

@@ -97,6 +97,15 @@ func (m maker) gdn(p GDNParams, tokens int) GDNParams {
 	return p
 }
 
+// squares are sums of squares as gdn_step leaves them.
+func (m maker) squares(p GDNParams) Arg {
+	a := m.f32(p.M * p.ValueWidth() / SquareRows)
+	for i, v := range a.F32 {
+		a.F32[i] = SquareRows * v * v
+	}
+	return a
+}
+
 func gdnCases(m maker) []metalCase {
 	var out []metalCase
 	for _, shape := range gdnShapes {
@@ -105,14 +114,14 @@ func gdnCases(m maker) []metalCase {
 			name := fmt.Sprintf("HK%d_HV%d_DK%d_DV%d_pos%d", p.HK, p.HV, p.DK, p.DV, pos)
 			out = append(out, metalCase{kernel: GDNStep(), name: name, params: p, items: p.StateItems(), tolerance: 1e-5,
 				args: []Arg{m.f32(p.Stride), m.bf16(p.C()*ConvTaps, 0, 0.5), m.bf16(p.HV, 0.5, 1), m.bf16(p.HV, 0, 1), word(pos), m.f32(ConvTaps * p.C()),
-					m.f32(p.ValueWidth() * p.DK), m.out(p.ValueWidth() * p.DK), m.out(p.ValueWidth())}})
+					m.f32(p.ValueWidth() * p.DK), m.out(p.ValueWidth() * p.DK), m.bf16(p.DV, 1, 0.2), m.out(p.ValueWidth()), m.out(p.ValueWidth() / SquareRows)}})
 		}
 		p := m.gdn(shape, 1)
 		out = append(out, metalCase{kernel: Q4GemvGDNOut(), name: fmt.Sprintf("HV%d_DV%d", p.HV, p.DV), params: GDNOutParams{p, 13}, items: 13, tolerance: 1e-5,
-			args: append([]Arg{m.f32(p.ValueWidth()), m.f32(p.Stride), m.bf16(p.DV, 1, 0.2), m.f32(13)}, m.matrix(13, p.ValueWidth(), 4)...)})
+			args: append([]Arg{m.f32(p.ValueWidth()), m.squares(p), m.f32(13)}, m.matrix(13, p.ValueWidth(), 4)...)})
 		three := m.gdn(shape, 3)
 		out = append(out, metalCase{kernel: Q4GemvGDNOut(), name: fmt.Sprintf("HV%d_DV%d_M3", p.HV, p.DV), params: GDNOutParams{three, 13}, items: 13, tolerance: 1e-5,
-			args: append([]Arg{m.f32(3 * p.ValueWidth()), m.f32(3 * p.Stride), m.bf16(p.DV, 1, 0.2), m.f32(3 * 13)}, m.matrix(13, p.ValueWidth(), 4)...)})
+			args: append([]Arg{m.f32(3 * p.ValueWidth()), m.squares(three), m.f32(3 * 13)}, m.matrix(13, p.ValueWidth(), 4)...)})
 		for _, c := range []struct{ tokens, pos int }{{1, 0}, {3, 2}, {5, 9}, {16, 1}, {17, 32768}, {33, 5}, {66, 0}} {
 			p := m.gdn(shape, c.tokens)
 			name := fmt.Sprintf("HK%d_HV%d_DK%d_DV%d_M%d_pos%d", p.HK, p.HV, p.DK, p.DV, c.tokens, c.pos)
@@ -127,8 +136,8 @@ func gdnCases(m maker) []metalCase {
 		}
 	}
 	p := m.gdn(GDNParams{HK: 16, HV: 32, DK: 128, DV: 128}, 1)
-	return append(out, metalCase{kernel: Q4GemvGDNOut(), name: "real", params: GDNOutParams{p, 2051}, items: 2051, tolerance: 1e-5,
-		args: append([]Arg{m.f32(p.ValueWidth()), m.f32(p.Stride), m.bf16(p.DV, 1, 0.2), m.f32(2051)}, m.matrix(2051, p.ValueWidth(), 4)...)})
+	return append(out, metalCase{kernel: Q4GemvGDNOut(), name: "real", params: GDNOutParams{p, 4099}, items: 4099, tolerance: 1e-5,
+		args: append([]Arg{m.f32(p.ValueWidth()), m.squares(p), m.f32(4099)}, m.matrix(4099, p.ValueWidth(), 4)...)})
 }
 
 // attnShapes: the small model's, the demo model's, the real heads, a group that is no power of two, heads of half the width, more heads than a threadgroup takes.

@@ -66,6 +66,16 @@ kernel void moe_route(device const float* logits [[buffer(0)]], device uint* ids
     }
 }
 
+// Columns that were there before the rows were known.
+struct ReadyColumns {
+    Columns c;
+
+    float fill(thread Columns& to) const {
+        to = c;
+        return 0.0f;
+    }
+};
+
 // moe_gate_up: act [M, T*I + SI] = silu(G h) ⊙ (U h), h = x̂ ⊙ norm, for the chosen experts in order of rank and, as one more, the shared
 // expert. A set of lanes takes rows of gate and the rows of up that go with them, four
 // by four, so that SwiGLU needs one exchange.
@@ -88,15 +98,10 @@ kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat
     weights += token * (T + 1);
     act += token * (T * I + SI);
     const Place at = place_of(k, tg, threads, tid);
-    Columns c;
-    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f}, sq = 0.0f;
-    if (at.lane * 32 < k) {
-        load_columns(c, x + at.lane * 32);
-        sq = scale_columns(c, norm + at.lane * 32);
-    } else {
-        clear_columns(c);
-    }
-    sum_columns(c);
+    const uint col = at.lane * 32;
+    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    ReadyColumns columns;
+    float sq = NormedColumns{x + col, norm + col, col < k}.fill(columns.c);
     if (sg == 0) {
         const uint sets = threads / at.lanes, first = tg * sets;
         const uint ranks = tg == 0 ? T : first >= routed ? 0 : min((first + sets - 1) / per_expert + 1, T);
@@ -119,9 +124,8 @@ kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat
     const uint row0 = (shared ? at.set - routed : at.set % per_expert) * set, e = chosen[shared ? 0 : rank];
     const Matrix gate = shared ? MATRIX_OF(2, SI) : stacked(MATRIX_OF(0, 0), e, I, k);
     const Matrix up = shared ? MATRIX_OF(3, SI) : stacked(MATRIX_OF(1, 0), e, I, k);
-    FourRows<4> next;
-    fetch_rows<4>(next, gate, k, row0, block_of(at.lane, k));
-    multiply_set<4>(part, sums, next, RowPlan{gate, up, row0, row0, 4}, k, at, c, lane, sg);
+    const RowPlan plan = {gate, up, row0, row0, 4, all_whole(row0 + set <= gate.rows, at)};
+    multiply_set<4>(part, sums, columns, plan, k, at, lane, sg);
     sq = lane_sum(sq, at.lanes);
     if (at.lanes > SIMD) {
         if (lane == 0) {
@@ -140,6 +144,24 @@ kernel void moe_gate_up(device const float* x [[buffer(0)]], device const bfloat
         }
     }
 }
+
+// Activations of an expert times its weight.
+struct WeightedColumns {
+    device const float* act;
+    device const float* weight;
+    bool exist;
+
+    float fill(thread Columns& c) const {
+        if (exist) {
+            const float w = *weight;
+            load_columns(c, act);
+            multiply_columns(c, w);
+        } else {
+            clear_columns(c);
+        }
+        return 0.0f;
+    }
+};
 
 // moe_down_add: x [M, D] += sum over ranks of weights[r]·(down_r act_r) + weights[T]·(shared down act_T): one product with all chosen experts
 // side by side, T*I + SI columns. A threadgroup takes the rows of one set; a thread owns 32 columns of one expert, scaled by its weight.
@@ -162,41 +184,19 @@ kernel void moe_down_add(device const float* act [[buffer(0)]], device const uin
         m = stacked(MATRIX_OF(0, 0), ids[rank], D, I);
     }
     const uint k = shared ? SI : I;
-    const Place own = {SIMD, tg, shared ? tid - routed : tid % per_expert}; // lane: the block of columns inside the expert
-    const uint b = block_of(own.lane, k);
-    FourRows<4> next, other;
-    fetch_rows<4>(next, m, k, row0, b);
-    Columns c;
-    if (holds_columns) {
-        const float weight = weights[rank];
-        load_columns(c, act + tid * 32);
-        for (uint j = 0; j < 32; ++j) {
-            c.x[j] *= weight;
-        }
-    } else {
-        clear_columns(c);
-    }
-    sum_columns(c);
-    for (uint g = 0; g < uint(ROW_GROUPS); ++g) {
-        float acc[8];
-        fetch_rows<4>(other, m, k, row0 + 8 * g + 4, b);
-        multiply_rows<4>(acc, next, c);
-        if (g + 1 < uint(ROW_GROUPS)) {
-            fetch_rows<4>(next, m, k, row0 + 8 * g + 8, b);
-        }
-        multiply_rows<4>(acc + 4, other, c);
-        const float s = set_sum(acc, lane, SIMD);
-        if (lane < 8) {
-            part[g * PART_GROUP + sg * 8 + lane] = s;
-        }
-    }
+    const Place at = {2 * SIMD, tg, shared ? tid - routed : tid % per_expert}; // as in a wide set; lane: the block of columns inside the expert
+    const RowPlan plan = plan_rows(m, row0, at);
+    const uint row = row0 + (tid & ~7u) + set_row(lane); // that the thread finishes
+    const bool finishing = tid < set_rows() && row < D;
+    const float before = finishing ? x[row] : 0.0f;
+    float sums[4];
+    multiply_set<4>(part, sums, WeightedColumns{act + tid * 32, weights + rank, holds_columns}, plan, k, at, lane, sg);
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    const uint row = row0 + (tid & ~7u) + set_row(lane); // a row a thread
-    if (tid < set_rows() && row < D) {
+    if (finishing) {
         float total = 0.0f;
         for (uint i = 0; i < threads / SIMD; ++i) {
             total += part[tid / 8 * PART_GROUP + i * 8 + tid % 8];
         }
-        x[row] += total * CODE_SCALE;
+        x[row] = before + total * CODE_SCALE;
     }
 }

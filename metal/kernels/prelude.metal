@@ -25,6 +25,7 @@ constant int WIDTH [[function_constant(11)]];       // columns of a product of o
 constant int SHARED_WIDTH [[function_constant(12)]]; // moe_down_add: SI
 constant int EXPERT_ROWS [[function_constant(13)]];  // moe_gate_up: I
 constant int SEVERAL [[function_constant(14)]];     // products of one row: 1, p.M rows, each by threadgroups of its own
+constant int VALUE_WIDTH [[function_constant(15)]]; // q4_gemv_gdn_out: DV
 constant int STORED_STATE [[function_constant(10)]]; // gdn_scan: 1, the state lies in memory between tokens, to try what registers are worth
 
 constant constexpr uint SIMD = 32;
@@ -129,7 +130,7 @@ static inline Matrix stacked(Matrix m, uint e, uint n, uint k) {
     return m;
 }
 
-// The fast forms are within some units in the last place, which is nothing beside a quantised weight, and q4_gemv_gdn_out takes 32 a thread.
+// The fast forms are within some units in the last place, which is nothing beside a quantised weight.
 static inline float sigmoid(float x) { return fast::divide(1.0f, 1.0f + fast::exp(-x)); }
 
 static inline float silu(float x) { return x * sigmoid(x); }
@@ -195,16 +196,20 @@ struct SetRows {
 // Which of a set's eight rows set_sum leaves in a lane.
 static inline uint set_row(uint lane) { return (lane & 1) * 4 + ((lane >> 1) & 1) * 2 + ((lane >> 2) & 1); }
 
-// Sums eight values over the lanes of a set, or over the simdgroup when the set is wider: each step sends half of the values to the
-// partner and keeps the other half, so nine exchanges do the work of forty. Each lane ends with the sum of row set_row(lane).
-static inline float set_sum(thread const float* v, uint lane, uint lanes) {
-    float a[4], b[2];
-    const bool high = (lane & 1) != 0, mid = (lane & 2) != 0, low = (lane & 4) != 0;
+// The first exchange of set_sum: of eight values even lanes keep the first four, odd lanes the last four, each with its neighbour's part.
+static inline void keep_four(thread float* a, thread const float* v, uint lane) {
+    const bool high = (lane & 1) != 0;
     // Both values are named before one is chosen: a choice between two places of an array is an index, and puts the array into memory.
     for (uint i = 0; i < 4; ++i) {
         const float first = v[i], second = v[4 + i];
         a[i] = (high ? second : first) + simd_shuffle_xor(high ? first : second, ushort(1));
     }
+}
+
+// The other exchanges of set_sum.
+static inline float four_sum(thread const float* a, uint lane, uint lanes) {
+    float b[2];
+    const bool mid = (lane & 2) != 0, low = (lane & 4) != 0;
     for (uint i = 0; i < 2; ++i) {
         const float first = a[i], second = a[2 + i];
         b[i] = (mid ? second : first) + simd_shuffle_xor(mid ? first : second, ushort(2));
@@ -217,6 +222,14 @@ static inline float set_sum(thread const float* v, uint lane, uint lanes) {
         s += simd_shuffle_xor(s, ushort(16));
     }
     return s;
+}
+
+// Sums eight values over the lanes of a set, or over the simdgroup when the set is wider: each step sends half of the values to the
+// partner and keeps the other half, so nine exchanges do the work of forty. Each lane ends with the sum of row set_row(lane).
+static inline float set_sum(thread const float* v, uint lane, uint lanes) {
+    float a[4];
+    keep_four(a, v, lane);
+    return four_sum(a, lane, lanes);
 }
 
 // The sum of one value over the lanes of a set, or over the simdgroup when the set is wider.

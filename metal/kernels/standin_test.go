@@ -307,7 +307,7 @@ func TestHeadsSharedOrNot(t *testing.T) {
 }
 
 // TestChunksOfTheScan: tokens one by one through gdn_step, and in chunks through gdn_conv, gdn_scan and gdn_window_store, end in the same
-// bits of output, state and window.
+// bits of state and window, and of output, which a step gives gated: gdn_gate_norm, with an epsilon beside which y is nothing, gates what the scan gives.
 func TestChunksOfTheScan(t *testing.T) {
 	m := openMachine(t, false)
 	for _, shape := range gdnShapes {
@@ -315,6 +315,7 @@ func TestChunksOfTheScan(t *testing.T) {
 		const tokens = 37
 		p := mk.gdn(shape, tokens)
 		in, conv, aLog, dt := mk.f32(tokens*p.Stride), mk.bf16(p.C()*ConvTaps, 0, 0.5), mk.bf16(p.HV, 0.5, 1), mk.bf16(p.HV, 0, 1)
+		norm := mk.bf16(p.DV, 1, 0.2)
 		type carried struct{ state, window, y Arg }
 		chunks := func(sizes ...int) carried {
 			c := carried{state: mk.f32(p.ValueWidth() * p.DK), window: mk.f32(ConvTaps * p.C())}
@@ -324,14 +325,20 @@ func TestChunksOfTheScan(t *testing.T) {
 				part := Arg{F32: in.F32[pos*p.Stride:][:n*p.Stride]}
 				if n == 1 {
 					r := m.run(t, metalCase{kernel: GDNStep(), params: q, items: q.StateItems(), args: []Arg{part, conv, aLog, dt, word(pos), c.window, c.state,
-						mk.out(q.ValueWidth() * q.DK), mk.out(q.ValueWidth())}}, standin.KernelOptions{})
-					c.window, c.state, c.y.F32 = r[5], r[7], append(c.y.F32, r[8].F32...)
+						mk.out(q.ValueWidth() * q.DK), norm, mk.out(q.ValueWidth()), mk.out(q.ValueWidth() / SquareRows)}}, standin.KernelOptions{})
+					c.window, c.state, c.y.F32 = r[5], r[7], append(c.y.F32, r[9].F32...)
 					pos++
 					continue
 				}
 				cv := m.run(t, metalCase{kernel: GDNConv(), params: q, items: n, args: []Arg{part, conv, word(pos), c.window, mk.out(n * q.C())}}, standin.KernelOptions{})[4]
 				r := m.run(t, metalCase{kernel: GDNScan(), params: q, items: q.StateItems(), args: []Arg{cv, part, aLog, dt, word(pos), c.state, mk.out(n * q.ValueWidth())}}, standin.KernelOptions{})
-				c.state, c.y.F32 = r[5], append(c.y.F32, r[6].F32...)
+				c.state = r[5]
+				q.Eps = 1 << 40 // a factor of 2^-20 that no y changes
+				o := m.run(t, metalCase{kernel: GDNGateNorm(), params: q, items: n, args: []Arg{r[6], part, norm, mk.out(n * q.ValueWidth())}}, standin.KernelOptions{})[3].F32
+				for i := range o {
+					o[i] *= 1 << 20
+				}
+				c.y.F32 = append(c.y.F32, o...)
 				c.window = m.run(t, metalCase{kernel: GDNWindowStore(), params: q, items: q.WindowItems(), args: []Arg{part, word(pos), c.window}}, standin.KernelOptions{})[2]
 				pos += n
 			}

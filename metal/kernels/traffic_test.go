@@ -35,9 +35,9 @@ func decodeTraffic(m maker) []traffic {
 	g := m.gdn(GDNParams{HK: 16, HV: 32, DK: 128, DV: 128}, 1)
 	step := metalCase{kernel: GDNStep(), name: "real", params: g, items: g.StateItems(),
 		args: []Arg{m.f32(g.Stride), m.bf16(g.C()*ConvTaps, 0, 0.5), m.bf16(g.HV, 0.5, 1), m.bf16(g.HV, 0, 1), word(9), m.f32(ConvTaps * g.C()),
-			m.f32(g.ValueWidth() * g.DK), m.out(g.ValueWidth() * g.DK), m.out(g.ValueWidth())}}
+			m.f32(g.ValueWidth() * g.DK), m.out(g.ValueWidth() * g.DK), m.bf16(g.DV, 1, 0.2), m.out(g.ValueWidth()), m.out(g.ValueWidth() / SquareRows)}}
 	gdnOut := metalCase{kernel: Q4GemvGDNOut(), name: "real", params: GDNOutParams{g, D}, items: D,
-		args: append([]Arg{m.f32(g.ValueWidth()), m.f32(g.Stride), m.bf16(g.DV, 1, 0.2), m.f32(D)}, m.matrix(D, g.ValueWidth(), 4)...)}
+		args: append([]Arg{m.f32(g.ValueWidth()), m.squares(g), m.f32(D)}, m.matrix(D, g.ValueWidth(), 4)...)}
 	attn := m.decode(AttentionParams{H: 16, KV: 2, HD: 256, R: 64}, keys-1, keys/AttnBlock)
 	a := attn[1].params.(AttentionParams)
 	partials := a.H * a.Blocks * (a.HD + 2) * f
@@ -51,8 +51,8 @@ func decodeTraffic(m maker) []traffic {
 	return []traffic{
 		{in, normed(in)}, {qkv, normed(qkv)}, {head, quantised(248320/8, D, 4) + D*(f+h) + 248320/8*f + 8*head.params.(HeadParams).Choice.Bests()}, {router, normed(router)},
 		{out, quantised(D, 4096, 4) + 4096*f + 2*D*f},
-		{step, 2*g.ValueWidth()*g.DK*f + (2*g.HV+g.C())*f + g.C()*ConvTaps*h + 2*g.HV*h + ConvTaps*g.C()*f + g.ValueWidth()*f},
-		{gdnOut, quantised(D, g.ValueWidth(), 4) + 2*g.ValueWidth()*f + g.DV*h + 2*D*f},
+		{step, 2*g.ValueWidth()*g.DK*f + (2*g.HV+g.C())*f + g.C()*ConvTaps*h + 2*g.HV*h + ConvTaps*g.C()*f + 2*g.ValueWidth()*f + g.DV*h + g.ValueWidth()/SquareRows*f},
+		{gdnOut, quantised(D, g.ValueWidth(), 4) + g.ValueWidth()*f + g.ValueWidth()/SquareRows*f + 2*D*f},
 		{attn[1], 2*keys*a.KVWidth()*h + (a.H*a.HD+2*a.KVWidth())*f + partials},
 		{attn[2], partials + 2*a.H*a.HD*f},
 		{gateUp, quantised(2*(p.T*p.I+p.SI), D, 4) + D*(f+h) + p.ActWidth()*f},
