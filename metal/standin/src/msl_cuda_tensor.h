@@ -2,7 +2,9 @@
 //
 // Operands are tensors in memory, the destination is cooperative. The simdgroups of an operation share its rows and columns as evenly as they
 // divide; a lane holds pairs of neighbouring columns. Operands in threadgroup memory, whose rows begin at multiples of 16 bytes and hold all
-// of the tile, are brought to the units eight rows at a time (ldmatrix); others are read element by element, with zeros outside.
+// of the tile, are brought to the units eight rows at a time (ldmatrix). Rows in device memory that begin at multiples of 16 bytes are read 16 bytes
+// a lane, which then holds other elements than the units' fragments name: dims of both operands in the same other order where both lie along them, and
+// other columns of the result where the right operand lies across. The rest is read element by element. What is outside is zero.
 // The units cut off what does not fit when they add: a sum of k products is off by up to k * 2^-24 of its largest part, against 2^-9 by which
 // bfloat operands are rounded.
 //
@@ -11,7 +13,8 @@
 #include "msl_tensor_types.h"
 
 namespace mpp { namespace tensor_ops {
-template <class T, int Rows, int Cols, int Threads> struct msl_cooperative {
+// Apart: neighbouring columns of a fragment lie cols/8 apart, not side by side.
+template <class T, int Rows, int Cols, int Threads, bool Apart> struct msl_cooperative {
   static_assert(is_same_v<T, float>, "sums are float");
   static_assert(Threads % 32 == 0, "an operation takes whole simdgroups");
   static constexpr int simdgroups = Threads / 32;
@@ -27,8 +30,9 @@ template <class T, int Rows, int Cols, int Threads> struct msl_cooperative {
   struct place { int row, col; };
   static MSL_GPU_INLINE place at(int i) {
     const int tile = i / 4, lane = msl_lane();
-    return {firstRow() + tile / wide * 16 + lane / 4 + i % 4 / 2 * 8, firstCol() + tile % wide * 8 + lane % 4 * 2 + i % 2};
+    return {firstRow() + tile / wide * 16 + lane / 4 + i % 4 / 2 * 8, column(tile % wide, lane % 4 * 2 + i % 2)};
   }
+  static MSL_GPU_INLINE int column(int fragment, int c) { return firstCol() + (Apart ? c * wide + fragment : fragment * 8 + c); }
   static MSL_GPU_INLINE ushort get_capacity() { return capacity; }
   static MSL_GPU_INLINE bool is_valid_element(int) { return true; }
   static MSL_GPU_INLINE array<int, 2> get_multidimensional_index(int i) { const place p = at(i); return {{p.col, p.row}}; }
@@ -53,7 +57,7 @@ template <class T, int Rows, int Cols, int Threads> struct msl_cooperative {
 template <matmul2d_descriptor D, class Scope> struct matmul2d {
   static constexpr int threads = Scope::threads;
   static constexpr bool adds = D.what == matmul2d_descriptor::mode::multiply_accumulate;
-  template <class A, class B, class T> MSL_GPU_INLINE msl_cooperative<T, D.m, D.n, threads> get_destination_cooperative_tensor() const { return {}; }
+  template <class A, class B, class T> MSL_GPU_INLINE msl_cooperative<T, D.m, D.n, threads, !D.right> get_destination_cooperative_tensor() const { return {}; }
 
   template <class A, class B, class C> MSL_GPU_INLINE void run(const A& a, const B& b, C&& c) const {
     typedef std::remove_cvref_t<C> To;
@@ -71,18 +75,89 @@ template <matmul2d_descriptor D, class Scope> struct matmul2d {
       }
     }
     const int g = msl_lane() / 4, t = msl_lane() % 4 * 2;
+    int k = 0;
+    if constexpr (!D.left && D.right) {
+      if (along<0>(a) && along<0>(b)) k = dims<T>(a, b, c, depth);
+    } else if constexpr (!D.left && !D.right && To::wide == 8) {
+      if (a.extent[1] >= D.m && rows(a) && along<0>(b) && b.extent[0] >= D.n) k = values<T>(a, b, c, depth);
+    }
 #pragma unroll 1
-    for (int k = 0; k < depth; k += 16) {
+    for (; k < depth; k += 16) {
       uint left[To::tall][4], right[To::wide][2];
       for (int i = 0; i < To::tall; i++)
         for (int h = 0; h < 4; h++) left[i][h] = pair<ar>(a, To::firstRow() + 16 * i + h % 2 * 8 + g, k + h / 2 * 8 + t, depth);
       for (int j = 0; j < To::wide; j++)
-        for (int h = 0; h < 2; h++) right[j][h] = pair<bc>(b, To::firstCol() + 8 * j + g, k + 8 * h + t, depth);
+        for (int h = 0; h < 2; h++) right[j][h] = pair<bc>(b, To::column(j, g), k + 8 * h + t, depth);
       multiply_tiles<T>(c, left, right);
     }
   }
 
  private:
+  // Whether 16 bytes can be read at once along dimension I.
+  template <int I, class A> static MSL_GPU_INLINE bool along(const A& a) {
+    return !__isShared((const void*)a.data) && a.stride[I] == 1 && a.stride[1 - I] % 8 == 0 && (uint64_t)a.data % 16 == 0;
+  }
+  struct words { uint x, y, z, w; };
+  static MSL_GPU_INLINE words eight(const void* p, bool inside) {
+    words r = {0, 0, 0, 0};
+    if (inside) asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
+    return r;
+  }
+  // Both operands lie along k: 32 of it at a time, of which a lane has eight neighbours. Returns where the rest begins.
+  template <class T, class A, class B, class To> static MSL_GPU_INLINE int dims(const A& a, const B& b, To& c, long depth) {
+    const int g = msl_lane() / 4, at = msl_lane() % 4 * 8;
+    int k = 0;
+#pragma unroll 2
+    for (; k + 32 <= depth; k += 32) {
+      words l[To::tall][2], r[To::wide];
+#pragma unroll
+      for (int i = 0; i < To::tall; i++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          const int row = To::firstRow() + 16 * i + 8 * h + g;
+          l[i][h] = eight(&a.data[row * a.stride[1] + k + at], row < a.extent[1]);
+        }
+#pragma unroll
+      for (int j = 0; j < To::wide; j++) {
+        const int row = To::column(j, g);
+        r[j] = eight(&b.data[row * b.stride[1] + k + at], row < b.extent[1]);
+      }
+      uint left[To::tall][4], right[To::wide][2];
+#pragma unroll
+      for (int i = 0; i < To::tall; i++) left[i][0] = l[i][0].x, left[i][1] = l[i][1].x, left[i][2] = l[i][0].y, left[i][3] = l[i][1].y;
+#pragma unroll
+      for (int j = 0; j < To::wide; j++) right[j][0] = r[j].x, right[j][1] = r[j].y;
+      multiply_tiles<T>(c, left, right);
+#pragma unroll
+      for (int i = 0; i < To::tall; i++) left[i][0] = l[i][0].z, left[i][1] = l[i][1].z, left[i][2] = l[i][0].w, left[i][3] = l[i][1].w;
+#pragma unroll
+      for (int j = 0; j < To::wide; j++) right[j][0] = r[j].z, right[j][1] = r[j].w;
+      multiply_tiles<T>(c, left, right);
+    }
+    return k;
+  }
+  // The left operand in threadgroup memory, the right one across k: of four rows a lane reads the eight columns that it has in the eight fragments.
+  template <class T, class A, class B, class To> static MSL_GPU_INLINE int values(const A& a, const B& b, To& c, long depth) {
+    const int lane = msl_lane(), g = lane / 4, t = lane % 4 * 2, which = lane / 8, row = lane % 8;
+    int k = 0;
+#pragma unroll 2
+    for (; k + 16 <= depth; k += 16) {
+      uint left[To::tall][4], right[To::wide][2];
+      words v[4];
+#pragma unroll
+      for (int i = 0; i < 4; i++) v[i] = eight(&b.data[(k + t + i / 2 * 8 + i % 2) * b.stride[1] + To::column(0, g)], true);
+#pragma unroll
+      for (int i = 0; i < To::tall; i++) four(left[i], &a.data[(To::firstRow() + 16 * i + which % 2 * 8 + row) * a.stride[1] + k + which / 2 * 8]);
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        const uint first[4] = {v[2 * h].x, v[2 * h].y, v[2 * h].z, v[2 * h].w}, second[4] = {v[2 * h + 1].x, v[2 * h + 1].y, v[2 * h + 1].z, v[2 * h + 1].w};
+#pragma unroll
+        for (int j = 0; j < 8; j++) right[j][h] = j % 2 ? first[j / 2] >> 16 | (second[j / 2] & 0xffff0000u) : (first[j / 2] & 0xffffu) | second[j / 2] << 16;
+      }
+      multiply_tiles<T>(c, left, right);
+    }
+    return k;
+  }
   template <class T, class A, class B, class To> static MSL_GPU_INLINE void whole(const A& a, const B& b, To& c) {
     const int lane = msl_lane(), which = lane / 8, row = lane % 8; // of four blocks of 8 x 8, which and whose row this lane points to
 #pragma unroll
