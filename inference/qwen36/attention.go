@@ -66,7 +66,7 @@ func (e *emitter) attentionPrefill(layer int, name string, parts int) {
 // attentionUnfused appends what follows the input projections, for any number of tokens of one sequence.
 func (e *emitter) attentionUnfused(layer int, b attentionBlock, name string, parts int) {
 	keys, values, step := e.state("keys", layer, 0), e.state("values", layer, 0), e.step(0)
-	q := e.scratch("attn.q", e.tokens*e.s.QWidth())
+	q := e.scratchHalf("attn.q", e.tokens*e.s.QWidth(), e.cacheType())
 	row := int64(e.tokens*e.s.KVWidth()) * e.cacheBytes()
 	gates := int64(e.tokens*e.s.QWidth()) * plan.F32.Bytes()
 	args := ranges(b.qkv, b.qNorm, b.kNorm, e.rope(), step, q, keys, values)

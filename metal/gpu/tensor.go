@@ -11,9 +11,9 @@ import (
 	"pond/metal/mtl"
 )
 
-// Products of many rows have two texts: simdgroup matrices, which every GPU runs, and the tensor operations of Metal 4, for GPUs with units
+// Products of many rows, and attention of a chunk, have two texts: simdgroup matrices, which every GPU runs, and the tensor operations of Metal 4, for GPUs with units
 // for them. Nobody has seen every system's compiler, so the second is used only after it has compiled here and given the first one's
-// results for small products on this GPU. If it does not, the device says why and works with the first.
+// results for small problems on this GPU. If it does not, the device says why and works with the first.
 
 // tensors is what became of the second text.
 type tensors struct {
@@ -34,7 +34,7 @@ func (t tensors) note() string {
 	return ""
 }
 
-// TensorKernels lists the kernels that run by tensor operations; their products are rounded to bf16.
+// TensorKernels lists the kernels that run by tensor operations; their operands are rounded to bf16.
 func (d *Device) TensorKernels() []string {
 	if !d.tensors.used {
 		return nil
@@ -94,8 +94,8 @@ func (d *Device) libraryOf(kernel string) mtl.Library {
 	return d.library
 }
 
-// checkTensors runs small products by both texts. Inputs, weights and sums are numbers that bf16 and float32 hold, so that both must give the
-// same but for the exponential between gate and up.
+// checkTensors runs small products and attentions by both texts. Inputs, weights and sums of products are numbers that bf16 and float32 hold, so that both
+// must give the same but for the exponential between gate and up. Attention's weights of values are rounded by one of the two.
 func (d *Device) checkTensors() error {
 	first := d.made
 	defer func() { // what the check allocated
@@ -128,7 +128,7 @@ func (d *Device) checkTensors() error {
 		for i, out := range c.outputs {
 			if !tensors {
 				want = append(want, slices.Clone(out.F32()))
-			} else if err := agree(out.F32(), want[i]); err != nil {
+			} else if err := agree(out.F32(), want[i], c.tolerances[i]); err != nil {
 				return fmt.Errorf("%s: %w", ds[i].Label, err)
 			}
 		}
@@ -136,13 +136,21 @@ func (d *Device) checkTensors() error {
 	return nil
 }
 
-// agree compares within the rounding of an exponential; what is not float32 must be the same.
-func agree(got, want []float32) error {
+// Tolerances of the check, in parts of one more than what is wanted: the rounding of an exponential; of a row's weights, which add up to one; of
+// weights that are not divided by their sum yet.
+const (
+	toleranceExponential = 1e-5
+	toleranceWeights     = 5e-3
+	toleranceSums        = 0.25
+)
+
+// agree compares; what is not float32 must be the same.
+func agree(got, want []float32, tolerance float64) error {
 	for i, w := range want {
 		if math.Float32bits(got[i]) == math.Float32bits(w) {
 			continue
 		}
-		if d := math.Abs(float64(got[i]) - float64(w)); !(d <= 1e-5*(1+math.Abs(float64(w)))) {
+		if d := math.Abs(float64(got[i]) - float64(w)); !(d <= tolerance*(1+math.Abs(float64(w)))) {
 			return fmt.Errorf("element %d: got %v, want %v", i, got[i], w)
 		}
 	}
@@ -151,11 +159,12 @@ func agree(got, want []float32) error {
 
 // tensorCheck makes the dispatches of the check, in memory of the device.
 type tensorCheck struct {
-	device  *Device
-	outputs []metal.Buffer // of each dispatch
-	before  [][]float32    // what they hold at first
-	made    int            // matrices, no two of which are alike
-	err     error
+	device     *Device
+	outputs    []metal.Buffer // of each dispatch
+	before     [][]float32    // what they hold at first
+	tolerances []float64
+	made       int // matrices, no two of which are alike
+	err        error
 }
 
 // Sizes of the check: rows for two heights of tiles, columns that no tile likes, more than one step along K.
@@ -163,10 +172,12 @@ const (
 	checkRows, checkFewRows   = 40, 9
 	checkWidth, checkInter    = 192, 64
 	checkExperts, checkChoose = 3, 2
+	checkQueries, checkKeys   = 9, 259 // of the real head: rows for a tile and a rest, keys for a part and a few
 )
 
 func (c *tensorCheck) dispatches() []metal.Dispatch {
 	var out []metal.Dispatch
+	tolerance := toleranceExponential
 	add := func(kernel string, params any, items int, result metal.Buffer, args ...metal.Buffer) {
 		ds := metal.Dispatch{Label: kernel, Kernel: kernel, Params: params, Items: items}
 		for _, b := range args {
@@ -176,7 +187,7 @@ func (c *tensorCheck) dispatches() []metal.Dispatch {
 			ds.Args = append(ds.Args, metal.Slice{Buffer: b, Len: int64(len(b.Bytes()))})
 		}
 		out = append(out, ds)
-		c.outputs, c.before = append(c.outputs, result), append(c.before, slices.Clone(result.F32()))
+		c.outputs, c.before, c.tolerances = append(c.outputs, result), append(c.before, slices.Clone(result.F32())), append(c.tolerances, tolerance)
 	}
 	for _, rows := range []int{checkRows, checkFewRows} {
 		p := kernels.LinearParams{M: rows, K: checkWidth, Bits: 4, Rows: [kernels.MaxSegments]int{70, 3}}
@@ -197,6 +208,17 @@ func (c *tensorCheck) dispatches() []metal.Dispatch {
 	add("moe_down_grouped", p, p.E*p.D, y, append([]metal.Buffer{act, order, offsets, y}, c.matrix(p.E*p.D, p.I)...)...)
 	half := c.numbers(p.M * p.T * p.D / 2)
 	add("moe_down_grouped_bf16", p, p.E*p.D, half, append([]metal.Buffer{act, order, offsets, half}, c.matrix(p.E*p.D, p.I)...)...)
+	a := kernels.AttentionParams{M: checkQueries, H: 16, KV: 2, HD: 256, Context: checkKeys, Blocks: 2}
+	q, keys, values, step := c.halves(a.M*a.H*a.HD), c.halves(a.Context*a.KVWidth()), c.halves(a.Context*a.KVWidth()), c.memory(1)
+	qkv, o, acc, stats := c.numbers(a.M*a.Stride()), c.numbers(a.M*a.H*a.HD), c.numbers(a.SplitItems()*a.HD), c.numbers(2*a.SplitItems())
+	if c.err != nil {
+		return nil
+	}
+	step.U32()[0] = checkKeys - checkQueries
+	tolerance = toleranceWeights
+	add("attn_prefill_bf16", a, a.PrefillItems(), o, q, keys, values, qkv, step, o)
+	tolerance = toleranceSums
+	add("attn_prefill_split_bf16", a, a.SplitItems(), acc, q, keys, values, step, acc, stats)
 	return out
 }
 
@@ -219,6 +241,19 @@ func (c *tensorCheck) numbers(n int) metal.Buffer {
 	if b != nil {
 		for i := range b.F32() {
 			b.F32()[i] = float32((i*7+i/31)%33-16) / 8
+		}
+	}
+	return b
+}
+
+// halves are n numbers as bf16, those of numbers in another order each time: n is even.
+func (c *tensorCheck) halves(n int) metal.Buffer {
+	b := c.memory(n / 2)
+	c.made++
+	if b != nil {
+		for i := range n {
+			bits := math.Float32bits(float32((i*(7+2*c.made)+i/31+i/256*5)%33-16)/8) >> 16
+			b.Bytes()[2*i], b.Bytes()[2*i+1] = byte(bits), byte(bits>>8)
 		}
 	}
 	return b

@@ -54,6 +54,13 @@ func TestPlantedTensorFaultsLeadToSimdgroupMatrices(t *testing.T) {
 		"sums in bf16":           {"float>();\n    for (ushort i = 0; i < acc.get_capacity(); ++i) {\n        acc[i] = 0.0f;", "bfloat>();\n    for (ushort i = 0; i < acc.get_capacity(); ++i) {\n        acc[i] = bfloat(0.0f);", "q4_gemm: element "},
 		"a step's tiles mixed":   {"% 2 * stage", "% 2 * (stage / 2)", "q4_gemm: element "},
 		"silu of the wrong half": {"silu(mem[m * RESULT_LD + c])", "silu(mem[m * RESULT_LD + 32 + c])", "moe_gate_up_grouped: element "},
+		"keys not transposed":    {"any_depth, false, true, false", "any_depth, false, false, false", "attn_prefill_bf16: element "},
+		"no mask":                {"const bool masked = t0 + KEY_STEP > pos + m + 1;", "const bool masked = false;", "attn_prefill_bf16: element "},
+		"a key too few":          {"t0 + part_col + i / 2 * 8 + i % 2 > pos + m", "t0 + part_col + i / 2 * 8 + i % 2 >= pos + m", "attn_prefill_bf16: element "},
+		"sums never rescaled":    {"if (rescale != 0)", "if (rescale > 1)", "attn_prefill_bf16: element "},
+		"rescaled by column":     {"get_multidimensional_index(i)[1]];", "get_multidimensional_index(i)[0] % 64];", "attn_prefill_bf16: element "},
+		"values not added up":    {"any_depth, false, false, false, matmul2d_descriptor::mode::multiply_accumulate", "any_depth, false, false, false, matmul2d_descriptor::mode::multiply", "attn_prefill_bf16: element "},
+		"every part the first":   {"SPLIT ? tg.z : 0", "0", "attn_prefill_split_bf16: element "},
 		"no language for it":     {"using namespace mpp::tensor_ops;", "using namespace mpp::no_such;", "do not compile"},
 	} {
 		t.Run(name, func(t *testing.T) {

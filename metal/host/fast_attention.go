@@ -105,7 +105,7 @@ func (f fast) attnPrep(a []kernels.Arg, params any, lo, hi int, _ *scratch) {
 	for m := lo; m < hi; m++ {
 		qkv, cs := a[0].F32[m*p.Stride():(m+1)*p.Stride()], a[3].F32[m*p.R:(m+1)*p.R]
 		for h := range p.H {
-			f.normRope(p, a[5].F32[(m*p.H+h)*p.HD:][:p.HD], p.Query(qkv, h), a[1].Raw, cs)
+			f.normRope(p, p.PreparedQueries(a[5].F32, m, h, 1), p.Query(qkv, h), a[1].Raw, cs)
 		}
 		for kv := range p.KV {
 			f.normRope(p, p.Row(a[6].F32, pos+m, kv), p.Key(qkv, kv), a[2].Raw, cs)
@@ -124,7 +124,7 @@ func (f fast) attnPrefill(a []kernels.Arg, params any, lo, hi int, s *scratch) {
 		m, h := i/p.H, i%p.H
 		kv := h / shared
 		n := min((kv+1)*shared-h, hi-i)
-		f.Scale(q[:n*p.HD], a[0].F32[i*p.HD:(i+n)*p.HD], scale)
+		f.Scale(q[:n*p.HD], p.PreparedQueries(a[0].F32, m, h, n), scale)
 		o := a[5].F32[i*p.HD : (i+n)*p.HD]
 		for k0, keys := 0, pos+m+1; k0 < keys; k0 += kernels.AttnBlock {
 			f.block(p, acc, stats, q, a[1].F32, a[2].F32, kv, k0, min(k0+kernels.AttnBlock, keys), n, s)

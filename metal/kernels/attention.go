@@ -75,6 +75,27 @@ func (p AttentionParams) Row(cache []float32, pos, kv int) []float32 {
 	return cache[pos*p.KVWidth()+kv*p.HD:][:p.HD]
 }
 
+// queryRow is the row of q that holds query head h of token m: q is [KV, M, H/KV, HD], so that the heads of a KV head are the rows of one matrix.
+func (p AttentionParams) queryRow(m, h int) int {
+	return (h/p.HeadsPerKV()*p.M+m)*p.HeadsPerKV() + h%p.HeadsPerKV()
+}
+
+// PreparedQueries are n query heads of token m from h on, all of one KV head, in q as AttnPrep writes it.
+func (p AttentionParams) PreparedQueries(q []float32, m, h, n int) []float32 {
+	return q[p.queryRow(m, h)*p.HD:][:n*p.HD]
+}
+
+// query is the same in tmp [HD] where q is kept as bf16.
+func (p AttentionParams) query(q Arg, tmp []float32, m, h int) []float32 {
+	if q.Raw == nil {
+		return p.PreparedQueries(q.F32, m, h, 1)
+	}
+	for i := range tmp {
+		tmp[i] = bf16(q.Raw, p.queryRow(m, h)*p.HD+i)
+	}
+	return tmp
+}
+
 // normRope is RMSNorm over the head, then rotation of pairs (i, i+R/2) by the angles of the token: cs is cosines then sines,
 // R/2 of each, computed by the host in float64 because an angle of 262,143 rad has no fraction left in fast float32.
 func (p AttentionParams) normRope(dst, x []float32, norm []byte, cs []float32) {
@@ -196,11 +217,12 @@ func AttnCombine() Kernel {
 		}}
 }
 
-// AttnPrep normalises and rotates the queries and keys of a chunk and appends keys and values to the cache; one item is one token.
+// AttnPrep normalises and rotates the queries and keys of a chunk and appends keys and values to the cache; one item is one token. Queries are
+// kept as keys are, since they meet in products of matrices.
 func AttnPrep(cache DType) Kernel {
 	return Kernel{Name: cacheName("attn_prep", cache), Grid: attnPrepGrid, Constants: attnPrepConstants, Check: attnCheck,
 		Buffers: []Buffer{{"qkv", F32, Read, "[M, Stride]"}, {"q_norm", BF16, Read, "[HD]"}, {"k_norm", BF16, Read, "[HD]"}, {"rope", F32, Read, "[M, R] cos, sin"},
-			{"step", U32, Read, "[1] position"}, {"q", F32, Write, "[M, H, HD]"}, {"keys", cache, ReadWrite, "[Context, KV, HD]"}, {"values", cache, ReadWrite, "[Context, KV, HD]"}},
+			{"step", U32, Read, "[1] position"}, {"q", cache, Write, "[KV, M, H/KV, HD]"}, {"keys", cache, ReadWrite, "[Context, KV, HD]"}, {"values", cache, ReadWrite, "[Context, KV, HD]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(AttentionParams)
 			pos, row := int(a[4].U32[0]), ws.F32(p.HD)
@@ -208,7 +230,14 @@ func AttnPrep(cache DType) Kernel {
 			for m := lo; m < hi; m++ {
 				qkv, cs := a[0].F32[m*p.Stride():(m+1)*p.Stride()], a[3].F32[m*p.R:(m+1)*p.R]
 				for h := range p.H {
-					p.normRope(a[5].F32[(m*p.H+h)*p.HD:][:p.HD], p.Query(qkv, h), a[1].Raw, cs)
+					if cache == BF16 {
+						p.normRope(row, p.Query(qkv, h), a[1].Raw, cs)
+						for i, v := range row {
+							putBF16(a[5].Raw, p.queryRow(m, h)*p.HD+i, v)
+						}
+						continue
+					}
+					p.normRope(p.PreparedQueries(a[5].F32, m, h, 1), p.Query(qkv, h), a[1].Raw, cs)
 				}
 				for kv := range p.KV {
 					p.normRope(row, p.Key(qkv, kv), a[2].Raw, cs)
@@ -225,18 +254,18 @@ func (p AttentionParams) PrefillItems() int { return p.M * p.H }
 // AttnPrefill is causal attention of a chunk over the cache, gated; one item is one query head of one token. Blocks are cut and merged
 // as in decode, so both give the same bits.
 func AttnPrefill(cache DType) Kernel {
-	return Kernel{Name: cacheName("attn_prefill", cache), Grid: attnPrefillGrid, Constants: attnPrefillConstants, Check: attnCheck,
-		Buffers: []Buffer{{"q", F32, Read, "[M, H, HD]"}, {"keys", cache, Read, "[Context, KV, HD]"}, {"values", cache, Read, "[Context, KV, HD]"},
+	return Kernel{Name: cacheName("attn_prefill", cache), Grid: Tuning{}.attnPrefillGrid, Constants: Tuning{}.attnPrefillConstants, Check: attnCheck,
+		Buffers: []Buffer{{"q", cache, Read, "[KV, M, H/KV, HD]"}, {"keys", cache, Read, "[Context, KV, HD]"}, {"values", cache, Read, "[Context, KV, HD]"},
 			{"qkv", F32, Read, "[M, Stride]"}, {"step", U32, Read, "[1] position"}, {"o", F32, Write, "[M, H, HD]"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(AttentionParams)
 			pos := int(a[4].U32[0])
 			most := blocksOf(pos + p.M)
-			acc, stats, scores, tmp := ws.F32(most*p.HD), ws.F32(2*most), ws.F32(AttnBlock), ws.F32(p.HD)
+			acc, stats, scores, tmp, row := ws.F32(most*p.HD), ws.F32(2*most), ws.F32(AttnBlock), ws.F32(p.HD), ws.F32(p.HD)
 			cachedKeys, cachedValues := p.cached(a[1]), p.cached(a[2])
 			for i := lo; i < hi; i++ {
 				m, h := i/p.H, i%p.H
-				q, keys := a[0].F32[i*p.HD:(i+1)*p.HD], pos+m+1
+				q, keys := p.query(a[0], row, m, h), pos+m+1
 				for b := range blocksOf(keys) {
 					r := p.block(acc[b*p.HD:(b+1)*p.HD], q, cachedKeys, cachedValues, scores, tmp, h/p.HeadsPerKV(), b*AttnBlock, min((b+1)*AttnBlock, keys))
 					stats[2*b], stats[2*b+1] = r.max, r.sum
@@ -261,19 +290,20 @@ func (p AttentionParams) SplitItems() int { return p.M * p.H * p.Blocks }
 // AttnPrefillSplit is AttnPrefill for Blocks parts of the keys, up to the parts' sums: a short chunk behind a long context has too few queries to fill a GPU.
 // stats are in units of log2. A part with no key before a query has zeroes. One item is one part of one query head of one token.
 func AttnPrefillSplit(cache DType) Kernel {
-	return Kernel{Name: cacheName("attn_prefill_split", cache), Grid: attnSplitGrid, Constants: attnPrefillConstants, Check: splitCheck,
-		Buffers: []Buffer{{"q", F32, Read, "[M, H, HD]"}, {"keys", cache, Read, "[Context, KV, HD]"}, {"values", cache, Read, "[Context, KV, HD]"}, {"step", U32, Read, "[1] position"},
+	return Kernel{Name: cacheName("attn_prefill_split", cache), Grid: Tuning{}.attnSplitGrid, Constants: Tuning{}.attnPrefillConstants, Check: splitCheck,
+		Buffers: []Buffer{{"q", cache, Read, "[KV, M, H/KV, HD]"}, {"keys", cache, Read, "[Context, KV, HD]"}, {"values", cache, Read, "[Context, KV, HD]"}, {"step", U32, Read, "[1] position"},
 			{"acc", F32, Write, "[M, H, NB, HD]"}, {"stats", F32, Write, "[M, H, NB, 2] max, sum"}},
 		Run: func(a []Arg, params any, lo, hi int, ws *Workspace) {
 			p := params.(AttentionParams)
 			pos := int(a[3].U32[0])
-			scores, tmp, part := ws.F32(AttnBlock), ws.F32(p.HD), ws.F32(p.HD)
+			scores, tmp, part, query := ws.F32(AttnBlock), ws.F32(p.HD), ws.F32(p.HD), ws.F32(p.HD)
 			keys, values := p.cached(a[1]), p.cached(a[2])
 			for i := lo; i < hi; i++ {
 				row, b := i/p.Blocks, i%p.Blocks
 				m, h := row/p.H, row%p.H
 				first, end := p.partKeys(pos, b)
 				end = min(end, pos+m+1)
+				q := p.query(a[0], query, m, h)
 				whole, acc := partial{max: float32(math.Inf(-1))}, a[4].F32[i*p.HD:(i+1)*p.HD]
 				clear(acc)
 				a[5].F32[2*i], a[5].F32[2*i+1] = lowest, 0
@@ -281,7 +311,7 @@ func AttnPrefillSplit(cache DType) Kernel {
 					continue
 				}
 				for k0 := first; k0 < end; k0 += AttnBlock {
-					r := p.block(part, a[0].F32[row*p.HD:(row+1)*p.HD], keys, values, scores, tmp, h/p.HeadsPerKV(), k0, min(k0+AttnBlock, end))
+					r := p.block(part, q, keys, values, scores, tmp, h/p.HeadsPerKV(), k0, min(k0+AttnBlock, end))
 					top := max(whole.max, r.max)
 					before, now := exp(whole.max-top), exp(r.max-top)
 					for j, v := range part {

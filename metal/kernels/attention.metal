@@ -3,9 +3,6 @@
 // Scores are kept in units of log2: q is scaled by log2(e)/√HD once, so that a weight is one exp2. What leaves a kernel
 // is in natural units.
 
-constant constexpr float LOG2E = 1.44269504f;
-constant constexpr float LN2 = 0.693147181f;
-
 // Keys and values lie in the cache as T: float, or bfloat, which halves what a token reads. Every use sees the stored number, also
 // that of the token's own key and value, so that a later token finds what this one had.
 template <typename T>
@@ -46,25 +43,6 @@ static inline void store_head(device bfloat* row, thread const float* v, uint la
         row[lane_dim(lane, i, HEAD_LANES)] = bfloat(v[i]);
     }
 }
-
-// A query's share that goes with a key's.
-template <typename T>
-static inline void load_query(thread float* out, device const float* row, uint lane) {
-    if (sizeof(T) == 2 && HEAD_LANES == 8) {
-        for (uint i = 0; i < 2; ++i) {
-            const float4 v = ((device const float4*)row)[2 * lane + i];
-            out[4 * i] = v.x;
-            out[4 * i + 1] = v.y;
-            out[4 * i + 2] = v.z;
-            out[4 * i + 3] = v.w;
-        }
-    } else {
-        load_lanes(out, row, HEAD_LANES, lane);
-    }
-}
-
-// The width of a row of qkv: per query head HD of query and HD of gate, then all keys, then all values.
-static inline uint qkv_stride(constant AttentionParams& p) { return 2 * (p.H + p.KV) * p.HD; }
 
 // One simdgroup: out = RMSNorm(row) ⊙ norm over HD.
 static inline void norm_head(threadgroup float* out, device const float* row, device const bfloat* norm, float eps, uint lane) {
@@ -513,11 +491,12 @@ static inline void attend_token(device const float* qkv, device const bfloat* q_
     }
 }
 
-// attn_prep: queries q [M, H, HD] and keys of a chunk normalised and rotated, keys and values appended to the cache. One simdgroup a
-// head of a token: first the H queries, then the keys, then the values. Grid: eight heads by tokens.
+// attn_prep: queries q [KV, M, H/KV, HD] and keys of a chunk normalised and rotated, keys and values appended to the cache. Queries are kept as
+// keys are: they meet in products of matrices. One simdgroup a head of a token: first the H queries, then the keys, then the values. Grid: eight
+// heads by tokens.
 template <typename T>
 static inline void prepare_heads(device const float* qkv, device const bfloat* q_norm, device const bfloat* k_norm, device const float* rope, uint pos,
-                                 device float* q, device T* keys, device T* values, constant AttentionParams& p, threadgroup float* normed, uint2 tg,
+                                 device T* q, device T* keys, device T* values, constant AttentionParams& p, threadgroup float* normed, uint2 tg,
                                  uint lane, uint sg) {
     const uint HD = p.HD, H = p.H, KV = p.KV, v = tg.x * 8 + sg, m = tg.y;
     if (v >= H + 2 * KV) {
@@ -542,7 +521,7 @@ static inline void prepare_heads(device const float* qkv, device const bfloat* q
         x[i] = rotated(own, cs, lane_dim(lane, i, HEAD_LANES), p.R);
     }
     if (query) {
-        store_lanes(q + (ulong(m) * H + v) * HD, x, HEAD_LANES, lane);
+        store_head(q + query_row(p, m, v) * HD, x, lane);
     } else {
         store_head(keys + cache + (v - H) * HD, x, lane);
     }
@@ -557,7 +536,7 @@ static inline void prepare_heads(device const float* qkv, device const bfloat* q
 
 // attn_prep_bf16: the same into a cache of bfloat.
 [[kernel, max_total_threads_per_threadgroup(256)]] void attn_prep_bf16(device const float* qkv [[buffer(0)]], device const bfloat* q_norm [[buffer(1)]], device const bfloat* k_norm [[buffer(2)]],
-                      device const float* rope [[buffer(3)]], device const uint* step [[buffer(4)]], device float* q [[buffer(5)]],
+                      device const float* rope [[buffer(3)]], device const uint* step [[buffer(4)]], device bfloat* q [[buffer(5)]],
                       device bfloat* keys [[buffer(6)]], device bfloat* values [[buffer(7)]], constant AttentionParams& p [[buffer(8)]], THREAD_2D) {
     threadgroup float normed[8 * 256];
     prepare_heads<bfloat>(qkv, q_norm, k_norm, rope, step[0], q, keys, values, p, normed, tg, lane, sg);

@@ -53,6 +53,7 @@ const (
 	maxKeyDim      = 256  // DK of the gdn kernels
 	prefillQueries = 8    // queries of one row group of attn_prefill
 	prefillKeys    = 64   // keys of a step of attn_prefill
+	tensorQueries  = 64   // rows of (query, head) of a threadgroup of attn_prefill by tensor operations
 )
 
 func grid1(groups, threads int) Grid {
@@ -414,8 +415,13 @@ func (p AttentionParams) prefillHeads() int {
 
 func (p AttentionParams) prefillTiles() int { return 8 / p.prefillHeads() }
 
-func attnPrefillGrid(params any, _ int) Grid {
+func (t Tuning) attnPrefillGrid(params any, _ int) Grid {
 	p := params.(AttentionParams)
+	if t.TensorOps { // any 64 rows of (query, head) of a KV head: scores and their factors as floats, weights as bf16
+		g := Grid{Groups: [3]int{ceil(p.M*p.HeadsPerKV(), tensorQueries), p.KV, 1}, Threads: [3]int{attnThreads, 1, 1}}
+		g.ThreadgroupBytes = tensorQueries * ((4+2)*(prefillKeys+2*tilePad) + 4)
+		return g
+	}
 	heads := p.prefillHeads()
 	g := Grid{Groups: [3]int{p.M, p.KV, ceil(p.HeadsPerKV(), heads)}, Threads: [3]int{attnThreads, 1, 1}}
 	if !p.matrixRoute() {
@@ -438,7 +444,7 @@ const (
 // KeyParts is into how many parts attn_prefill_split would take the keys of this chunk behind pos others; one: it is not worth it.
 func (p AttentionParams) KeyParts(pos int) int {
 	p.Blocks = 0
-	g := attnPrefillGrid(p, 0).Groups
+	g := Tuning{}.attnPrefillGrid(p, 0).Groups
 	parts := 1
 	for parts*g[0]*g[1]*g[2] < busyGroups && 2*parts*leastPartKeys <= pos+p.M {
 		parts *= 2
@@ -446,9 +452,9 @@ func (p AttentionParams) KeyParts(pos int) int {
 	return parts
 }
 
-func attnSplitGrid(params any, items int) Grid {
+func (t Tuning) attnSplitGrid(params any, items int) Grid {
 	p := params.(AttentionParams)
-	g := attnPrefillGrid(params, items)
+	g := t.attnPrefillGrid(params, items)
 	g.Groups[2] *= p.Blocks
 	return g
 }
@@ -465,8 +471,11 @@ func splitCheck(params any) error {
 	return attnCheck(params)
 }
 
-func attnPrefillConstants(params any) []Constant {
+func (t Tuning) attnPrefillConstants(params any) []Constant {
 	p := params.(AttentionParams)
+	if t.TensorOps {
+		return []Constant{p.laneConstant()}
+	}
 	matrix := int32(0)
 	if p.matrixRoute() {
 		matrix = 1

@@ -179,13 +179,13 @@ func (m maker) prefill(shape AttentionParams, pos, tokens int) []metalCase {
 	}
 	prep := []Arg{qkv, m.bf16(p.HD, 1, 0.2), m.bf16(p.HD, 1, 0.2), m.f32(p.M * p.R), word(pos), m.out(p.M * p.H * p.HD), m.f32(cache), m.f32(cache)}
 	halfPrep := slices.Clone(prep)
-	halfPrep[6], halfPrep[7] = m.bf16(cache, 0, 1), m.bf16(cache, 0, 1)
-	q, o := m.f32(p.M*p.H*p.HD), m.out(p.M*p.H*p.HD)
+	halfPrep[5], halfPrep[6], halfPrep[7] = m.bf16(p.M*p.H*p.HD, 0, 1), m.bf16(cache, 0, 1), m.bf16(cache, 0, 1)
+	q, halfQ, o := m.f32(p.M*p.H*p.HD), m.bf16(p.M*p.H*p.HD, 0, 1), m.out(p.M*p.H*p.HD)
 	return []metalCase{
 		{kernel: AttnPrep(F32), name: name, params: p, items: p.M, tolerance: 3e-6, args: prep},
 		{kernel: AttnPrefill(F32), name: name, params: p, items: p.PrefillItems(), tolerance: 2e-5, args: []Arg{q, keys, values, qkv, word(pos), o}},
 		{kernel: AttnPrep(BF16), name: name, params: p, items: p.M, tolerance: 3e-6, args: halfPrep},
-		{kernel: AttnPrefill(BF16), name: name, params: p, items: p.PrefillItems(), tolerance: 2e-5, args: []Arg{q, halfKeys, halfValues, qkv, word(pos), o}},
+		{kernel: AttnPrefill(BF16), name: name, params: p, items: p.PrefillItems(), tolerance: 2e-5, args: []Arg{halfQ, halfKeys, halfValues, qkv, word(pos), o}},
 	}
 }
 

@@ -42,6 +42,9 @@ func (c metalCase) fresh(t testing.TB) []Arg {
 			for j := range out[i].U32 {
 				out[i].U32[j] = math.MaxUint32
 			}
+			for j := range out[i].Raw {
+				out[i].Raw[j] = 0xff
+			}
 		}
 	}
 	return out

@@ -9,7 +9,7 @@ type Tuning struct {
 	LoneKeys    bool // attn_decode: a key's row is read by one thread, not by a simdgroup
 	EvenBlocks  bool // attn_decode and attn_combine: the keys are split evenly among the launch's blocks, whose places then move with the position
 	StoredState bool // gdn_scan: the state lies in memory between tokens, not in registers
-	TensorOps   bool // the kernels that TensorKernels lists: launched from TensorSource, which rounds x and the weights to bf16
+	TensorOps   bool // the kernels that TensorKernels lists: launched from TensorSource, which rounds x and the weights to bf16, and in attention the weights of values
 }
 
 // Tuned is a kernel with its launch changed; kernels that a field does not concern stay as they are.
@@ -37,6 +37,10 @@ func Tuned(k Kernel, t Tuning) Kernel {
 		k.Grid, k.Constants = t.attnDecodeGrid, t.attnDecodeConstants
 	case "attn_combine":
 		k.Constants = t.attnCombineConstants
+	case "attn_prefill_bf16":
+		k.Grid, k.Constants = t.attnPrefillGrid, t.attnPrefillConstants
+	case "attn_prefill_split_bf16":
+		k.Grid, k.Constants = t.attnSplitGrid, t.attnPrefillConstants
 	case "gdn_scan":
 		k.Constants = t.gdnScanConstants
 	}

@@ -62,3 +62,21 @@ static inline Matrix dense_matrix(device const float* w, constant LinearParams& 
                          constant LinearParams& p [[buffer(3)]], threadgroup float* mem [[threadgroup(0)]], THREAD_2D) {
     gemm<32>(mem, v, x, dense_matrix(dense, p), tile_of(p, tg.y), p, true, 0, tg.x, tid, sg);
 }
+
+// attn_prefill: attn_prefill_bf16 for queries, keys and values of float.
+[[kernel, max_total_threads_per_threadgroup(256)]] void attn_prefill(device const float* q [[buffer(0)]], device const float* keys [[buffer(1)]], device const float* values [[buffer(2)]],
+                         device const float* qkv [[buffer(3)]], device const uint* step [[buffer(4)]], device float* o [[buffer(5)]],
+                         constant AttentionParams& p [[buffer(6)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
+    threadgroup float run[16];
+    threadgroup uint moved[8];
+    attend_chunk<float, false>(q, keys, values, qkv, step[0], o, o, p, mem, run, moved, tg, groups.x - 1, tid, lane, sg);
+}
+
+// attn_prefill_split: attn_prefill_split_bf16 for queries, keys and values of float.
+[[kernel, max_total_threads_per_threadgroup(256)]] void attn_prefill_split(device const float* q [[buffer(0)]], device const float* keys [[buffer(1)]], device const float* values [[buffer(2)]],
+                         device const uint* step [[buffer(3)]], device float* acc [[buffer(4)]], device float* stats [[buffer(5)]],
+                         constant AttentionParams& p [[buffer(6)]], threadgroup float* mem [[threadgroup(0)]], THREAD_3D) {
+    threadgroup float run[16];
+    threadgroup uint moved[8];
+    attend_chunk<float, true>(q, keys, values, acc, step[0], acc, stats, p, mem, run, moved, tg, groups.x - 1, tid, lane, sg);
+}
