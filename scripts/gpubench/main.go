@@ -1,6 +1,6 @@
 // Command gpubench measures the Metal kernels at the real model's shape on an NVIDIA GPU, through the same plans, package gpu and binding that a Mac runs:
 //
-//	POND_STANDIN_BACKEND=cuda gpubench [-contexts 256,4096,32768,131072] [-prefill 512,2048,8192,32768] [-together 2,4] [-kernels] [-layers 40]
+//	POND_STANDIN_BACKEND=cuda gpubench [-contexts 256,4096,32768,131072] [-prefill 512,2048,8192,32768] [-together 2,4] [-kernels] [-tensors] [-layers 40]
 //
 // Weights are made up, on the GPU, in the published form and size; keys and values of the contexts too. It prints tables in Markdown. With -prepare
 // it compiles all that a run needs and ends: that takes no GPU. With -once it runs the dispatches of one token one by one and lists them, for a profiler.
@@ -37,6 +37,7 @@ type options struct {
 	chunk, rounds      int
 	kernels, once      bool
 	prepare, unchecked bool
+	tensors            bool
 	source, profile    string
 	plans              qwen36.Options
 	planted            string
@@ -59,6 +60,7 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.source, "source", "", "Metal text to use instead of the kernels' own, to compare variants")
 	f.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of decode there")
 	ablated := f.String("ablate", "", "optimisations to switch off, with commas: those of plans and launches, as pond bench --ablate names them")
+	f.BoolVar(&o.tensors, "tensors", false, "play a GPU with tensor units on macOS 26: prefill by tensor operations")
 	f.BoolVar(&o.prepare, "prepare", false, "compile, and end")
 	if err = f.Parse(args); err != nil {
 		return o, err

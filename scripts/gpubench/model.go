@@ -18,6 +18,7 @@ import (
 	"pond/inference/tinymodel/fullsize"
 	"pond/metal"
 	"pond/metal/gpu"
+	"pond/metal/kernels"
 	"pond/metal/mtl"
 	"pond/metal/standin"
 )
@@ -95,6 +96,14 @@ type bench struct {
 	copied float64 // bytes a second of a copy, read and written
 }
 
+// machine is the Mac that the stand-in plays.
+func (o options) machine() standin.Options {
+	if o.tensors {
+		return standin.Options{MacOS: 26, Family: 10}
+	}
+	return standin.Options{}
+}
+
 func open(o options, out io.Writer) (_ *bench, err error) {
 	b := &bench{options: o, out: out, random: rand.New(rand.NewPCG(7, 7))}
 	defer func() {
@@ -103,7 +112,7 @@ func open(o options, out io.Writer) (_ *bench, err error) {
 		}
 	}()
 	begun := time.Now()
-	if b.lib, err = standin.Open(standin.Options{}); err != nil {
+	if b.lib, err = standin.Open(o.machine()); err != nil {
 		return nil, err
 	}
 	if b.gpu, err = b.lib.OpenGPU(); err != nil {
@@ -120,8 +129,15 @@ func open(o options, out io.Writer) (_ *bench, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.device, err = gpu.Open(rt, gpu.Options{Source: text, Tuning: o.plans.Tuning()}); err != nil {
+	onGPU := gpu.Options{Source: text, Tuning: o.plans.Tuning()}
+	if o.tensors {
+		onGPU.TensorSource = kernels.TensorSource()
+	}
+	if b.device, err = gpu.Open(rt, onGPU); err != nil {
 		return nil, err
+	}
+	if o.tensors && len(b.device.TensorKernels()) == 0 {
+		return nil, errors.New(b.device.Name())
 	}
 	if b.dir, err = os.MkdirTemp("", "gpubench-"); err != nil {
 		return nil, err

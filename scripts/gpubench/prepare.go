@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 
 	"pond/inference/plan"
@@ -35,6 +36,12 @@ func prepare(o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	tensors := lib
+	if o.tensors {
+		if tensors, err = c.Build(kernels.TensorSource(), standin.CompileOptions{Language: 400, Macros: map[string]string{}}); err != nil {
+			return err
+		}
+	}
 	needed, err := pipelines(o)
 	if err != nil {
 		return err
@@ -47,7 +54,11 @@ func prepare(o options, out io.Writer) error {
 		wait.Go(func() {
 			for key := range next {
 				p := needed[key]
-				if _, err := c.Kernel(lib, p.kernel, p.constants, false); err != nil {
+				from := lib
+				if o.byTensors(p.kernel) {
+					from = tensors
+				}
+				if _, err := c.Kernel(from, p.kernel, p.constants, false); err != nil {
 					mu.Lock()
 					wrong = append(wrong, fmt.Errorf("%s: %w", key, err))
 					mu.Unlock()
@@ -62,6 +73,11 @@ func prepare(o options, out io.Writer) error {
 	wait.Wait()
 	fmt.Fprintf(out, "%d pipelines compiled by %s\n", len(needed)-len(wrong), c)
 	return errors.Join(wrong...)
+}
+
+// byTensors says that a kernel runs by tensor operations.
+func (o options) byTensors(kernel string) bool {
+	return o.tensors && slices.Contains(kernels.TensorKernels(), kernel)
 }
 
 type pipeline struct {
@@ -104,6 +120,7 @@ func pipelines(o options) (map[string]pipeline, error) {
 	}
 	byName, tuning := map[string]kernels.Kernel{}, o.plans.Tuning()
 	for _, k := range kernels.All() {
+		tuning.TensorOps = o.byTensors(k.Name)
 		byName[k.Name] = kernels.Tuned(k, tuning)
 	}
 	out := map[string]pipeline{}
