@@ -7,6 +7,7 @@ import (
 	"pond/inference/checkpoint"
 	"pond/inference/qwen36"
 	"pond/inference/tinymodel"
+	"pond/metal"
 	"pond/metal/crosscheck"
 	"pond/metal/host"
 	"pond/metal/kernels"
@@ -48,11 +49,15 @@ const selfTestTokens = 2
 // SelfTest runs the kernels of prefill and decode on this machine's device, each from the same inputs as its plain Go reference, over a small
 // made-up model with the head sizes of the full one. An error says that the device could not be tried at all.
 func SelfTest(ctx context.Context, x Executor) (SelfTestReport, error) {
-	var report SelfTestReport
 	device, err := openDevice(x, 0, PlanOptions(x, nil))
 	if err != nil {
-		return report, err
+		return SelfTestReport{}, err
 	}
+	return selfTest(ctx, x, device)
+}
+
+// selfTest is SelfTest of an executor's device, which it closes.
+func selfTest(ctx context.Context, x Executor, device metal.Device) (report SelfTestReport, err error) {
 	tolerance := crosscheck.Tolerance
 	switch mode, _ := chosen(x).hostMode(); mode {
 	case host.Int16:

@@ -5,6 +5,7 @@ package inference
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"pond/inference/memgate"
 	"pond/inference/tinymodel"
 	"pond/metal/gpu"
+	"pond/metal/gputest"
 	"pond/metal/standin"
 )
 
@@ -143,6 +145,29 @@ func TestStandinSelfTest(t *testing.T) {
 		t.Errorf("got kernels from %q", r.From)
 	}
 }
+
+// The same on a GPU with tensor units, whose kernels round what they multiply: `pond doctor --self-test` said that moe_down_grouped_bf16 differs there.
+func TestStandinSelfTestByTensorOps(t *testing.T) {
+	device := gputest.Open(t, gputest.Options{Standin: standin.Options{MacOS: 26, Family: 10}})
+	names := device.TensorKernels()
+	r, err := selfTest(context.Background(), Standin, unclosed{device})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range r.Kernels {
+		if slices.Contains(names, k.Kernel) && (k.Dispatches == 0 || k.Failure != "") {
+			t.Errorf("%s by tensor operations: got %d dispatches, %q", k.Kernel, k.Dispatches, k.Failure)
+		}
+	}
+	if len(names) == 0 || !strings.Contains(r.Device, "with tensor operations") {
+		t.Errorf("got %s, want tensor operations", r.Device)
+	}
+}
+
+// unclosed is a device that is closed by whoever opened it.
+type unclosed struct{ *gputest.Device }
+
+func (unclosed) Close() error { return nil }
 
 // Three answers in one pass of the GPU are those that each is alone.
 func TestStandinAnswersTogether(t *testing.T) {

@@ -226,9 +226,9 @@ func (d *Device) fail(x metal.Dispatch, why string) {
 func (d *Device) compare(x metal.Dispatch) {
 	r := d.result(x.Kernel)
 	r.Dispatches++
-	tolerance := d.tolerance
+	tolerance, halves := d.tolerance, toleranceBF16
 	if slices.Contains(d.loose, x.Kernel) {
-		tolerance = max(tolerance, toleranceTensor)
+		tolerance, halves = max(tolerance, toleranceTensor), toleranceTensor
 	}
 	for i := range x.Args {
 		if sig, err := d.kernels[x.Kernel].Param(i, len(x.Args)); err == nil && sig.DType == kernels.BF16 && sig.Access&kernels.Write != 0 {
@@ -257,7 +257,7 @@ func (d *Device) compare(x metal.Dispatch) {
 		}
 		got, want, most := d.mirrors[a.Buffer].F32(), a.Buffer.F32(), tolerance
 		if sig.DType == kernels.BF16 {
-			got, want, most = widened(d.mirrors[a.Buffer].Bytes()[a.Off:a.Off+a.Len]), widened(a.Buffer.Bytes()[a.Off:a.Off+a.Len]), toleranceBF16
+			got, want, most = widened(d.mirrors[a.Buffer].Bytes()[a.Off:a.Off+a.Len]), widened(a.Buffer.Bytes()[a.Off:a.Off+a.Len]), halves
 			lo, hi = 0, a.Len/2
 		}
 		worst, at := difference(got[lo:hi], want[lo:hi], most)

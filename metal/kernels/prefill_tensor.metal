@@ -46,8 +46,8 @@ static inline void attend_rows(device const T* q, device const T* all_keys, devi
     constexpr auto adding = matmul2d_descriptor(int(TILE_QUERIES), int(ACROSS), any_depth, false, false, false, matmul2d_descriptor::mode::multiply_accumulate);
     matmul2d<scoring, execution_simdgroups<8>> score;
     matmul2d<adding, execution_simdgroups<8>> add;
-    const array<int, 2> across({1, int(stride)}), padded({1, int(SCORE_LD)});
-    Rows a(queries, Size(int(HD), int(rows)), array<int, 2>({1, int(HD)}));
+    const array<int, 2> across = {1, int(stride)}, padded = {1, int(SCORE_LD)};
+    Rows a(queries, Size(int(HD), int(rows)));
     tensor<threadgroup float, Size, tensor_inline> score_rows(scores, Size(int(KEY_STEP), int(TILE_QUERIES)), padded);
     auto sums = add.template get_destination_cooperative_tensor<Weights, Rows, float>();
 #pragma unroll
