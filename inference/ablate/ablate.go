@@ -76,7 +76,7 @@ func Table() []Entry {
 		{ResidentRouting, "prefill: the device lists the tokens of each expert", "the host does, between two passes, for every layer", true},
 		{SplitPrefillKeys, "prefill: the keys before a short chunk are taken in parts, so that they fill a GPU", "by as many threadgroups as there are groups of queries", false},
 		{SplitProducts, "prefill: output products of short chunks are made in parts, which the norm behind them adds", "in one, by fewer threadgroups than a GPU has cores", false},
-		{TensorOps, "prefill: products of many rows by Metal 4's tensor operations where a GPU has units for them, rounded to bf16", "by simdgroup matrices in float32", false},
+		{TensorOps, "prefill: products of many rows and attention by Metal 4's tensor operations where a GPU has units for them, rounded to bf16", "by simdgroup matrices in float32", false},
 		{TileHeight, "prefill: tiles of 8 to 64 rows, by the rows there are, in the experts by those that each received", "64 rows always", true},
 		{WideSets, "decode: up to 32 rows of a matrix share the input vector in registers", "eight", true},
 	}

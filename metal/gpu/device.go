@@ -37,7 +37,7 @@ type Options struct {
 	Serial bool
 	// Tuning changes how kernels are launched.
 	Tuning kernels.Tuning
-	// TensorOpsOff is asked where products of many rows would go by tensor operations; nil means that they are not off.
+	// TensorOpsOff is asked where products of many rows and attention of a chunk would go by tensor operations; nil means that they are not off.
 	TensorOpsOff func() bool
 	// EmulatedTensorOps uses them also where the GPU has no units for them, for tests and measurements.
 	EmulatedTensorOps bool
