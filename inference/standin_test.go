@@ -155,7 +155,7 @@ func TestStandinSelfTestByTensorOps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range r.Kernels {
-		if slices.Contains(names, k.Kernel) && (k.Dispatches == 0 || k.Failure != "") {
+		if unused := []string{"moe_down_grouped", "q4_gemm_add"}; slices.Contains(names, k.Kernel) && (k.Failure != "" || k.Dispatches == 0 && !slices.Contains(unused, k.Kernel)) {
 			t.Errorf("%s by tensor operations: got %d dispatches, %q", k.Kernel, k.Dispatches, k.Failure)
 		}
 	}
