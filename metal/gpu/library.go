@@ -67,7 +67,7 @@ func (d *Device) load(t kernels.Text, planted, label string) (l mtl.Library, fro
 
 // Kernels says what the kernels were loaded from, and why not from a compiled library where they were not.
 func (d *Device) Kernels() string {
-	if d.tensors.used {
+	if len(d.tensors.kernels) > 0 {
 		return d.from + "; those with tensor operations from " + d.tensors.from
 	}
 	return d.from

@@ -13,20 +13,22 @@ import (
 
 // Products of many rows, and attention of a chunk, have two texts: simdgroup matrices, which every GPU runs, and the tensor operations of Metal 4, for GPUs with units
 // for them. Nobody has seen every system's compiler, so the second is used only after it has compiled here and given the first one's
-// results for small problems on this GPU. If it does not, the device says why and works with the first.
+// results for small problems on this GPU. If it does not, the device says why and works with the first; products do not wait for attention.
 
 // tensors is what became of the second text.
 type tensors struct {
 	library mtl.Library // nil where it was not tried or does not compile
 	from    string      // what it was loaded from
-	used    bool
-	why     string // it is not used; empty where nobody would expect it: no units, or switched off
+	kernels []string    // that are used
+	why     string      // not all are used; empty where nobody would expect it: no units, or switched off
 }
 
 // note is what a name says of it.
 func (t tensors) note() string {
 	switch {
-	case t.used:
+	case len(t.kernels) > 0 && t.why != "":
+		return "with tensor operations but for attention: " + t.why
+	case len(t.kernels) > 0:
 		return "with tensor operations"
 	case t.why != "":
 		return "without tensor operations: " + t.why
@@ -35,12 +37,7 @@ func (t tensors) note() string {
 }
 
 // TensorKernels lists the kernels that run by tensor operations; their operands are rounded to bf16.
-func (d *Device) TensorKernels() []string {
-	if !d.tensors.used {
-		return nil
-	}
-	return kernels.TensorKernels()
-}
+func (d *Device) TensorKernels() []string { return d.tensors.kernels }
 
 // openTensors compiles and checks the text by tensor operations where it is wanted. It never fails: the other text is there.
 func (d *Device) openTensors() {
@@ -55,14 +52,14 @@ func (d *Device) openTensors() {
 		return
 	}
 	var err error
+	var found []string
 	if d.tensors.library, d.tensors.from, err = d.load(kernels.Tensor(), o.TensorSource, "pond tensor kernels"); err == nil {
-		err = d.checkTensors()
+		found, err = d.checkTensors()
 	}
 	if err != nil {
 		d.tensors.why = firstError(err.Error())
-		return
 	}
-	d.useTensors(true)
+	d.useTensors(found)
 }
 
 // firstError is the line of a message that says most: a compiler's first error, without the pages behind it.
@@ -76,27 +73,28 @@ func firstError(text string) string {
 	return lines[0]
 }
 
-// useTensors switches between the two texts; for passes that are compiled from then on.
-func (d *Device) useTensors(yes bool) {
-	d.tensors.used = yes
-	tuning := d.options.Tuning
-	tuning.TensorOps = yes
+// useTensors takes these kernels from the second text, the others from the first; for passes that are compiled from then on.
+func (d *Device) useTensors(names []string) {
+	d.tensors.kernels = names
 	for _, name := range kernels.TensorKernels() {
+		tuning := d.options.Tuning
+		tuning.TensorOps = slices.Contains(names, name)
 		d.kernels[name] = kernels.Tuned(d.kernels[name], tuning)
 	}
 }
 
 // libraryOf is where a kernel is taken from.
 func (d *Device) libraryOf(kernel string) mtl.Library {
-	if d.tensors.used && slices.Contains(kernels.TensorKernels(), kernel) {
+	if slices.Contains(d.tensors.kernels, kernel) {
 		return d.tensors.library
 	}
 	return d.library
 }
 
 // checkTensors runs small products and attentions by both texts. Inputs, weights and sums of products are numbers that bf16 and float32 hold, so that both
-// must give the same but for the exponential between gate and up. Attention's weights of values are rounded by one of the two.
-func (d *Device) checkTensors() error {
+// must give the same but for the exponential between gate and up. Attention's weights of values are rounded by one of the two. It returns the kernels that
+// may be used: all; but for attention's, where only they differ or do not run; or none. The error says what was found first.
+func (d *Device) checkTensors() (found []string, err error) {
 	first := d.made
 	defer func() { // what the check allocated
 		for n := first + 1; n <= d.made; n++ {
@@ -109,27 +107,51 @@ func (d *Device) checkTensors() error {
 	c := tensorCheck{device: d}
 	ds := c.dispatches()
 	if c.err != nil {
-		return c.err
+		return nil, c.err
 	}
-	defer d.useTensors(false)
-	var want [][]float32
-	for _, tensors := range []bool{false, true} {
-		d.useTensors(tensors)
-		for i, out := range c.outputs {
-			copy(out.F32(), c.before[i])
+	defer d.useTensors(nil)
+	var products, attention []int
+	for i, x := range ds {
+		if strings.HasPrefix(x.Kernel, "attn_") {
+			attention = append(attention, i)
+		} else {
+			products = append(products, i)
 		}
-		p, err := d.Compile(metal.Program{Label: "check of tensor operations", Levels: [][]metal.Dispatch{ds}})
+	}
+	if err := c.compare(ds, products); err != nil {
+		return nil, err
+	}
+	found = kernels.TensorKernels()
+	if err = c.compare(ds, attention); err != nil {
+		found = slices.DeleteFunc(found, func(name string) bool { return strings.HasPrefix(name, "attn_") })
+	}
+	return found, err
+}
+
+// compare runs some of the dispatches by both texts.
+func (c *tensorCheck) compare(all []metal.Dispatch, which []int) error {
+	var level []metal.Dispatch
+	for _, i := range which {
+		level = append(level, all[i])
+	}
+	want := map[int][]float32{}
+	for _, names := range [][]string{nil, kernels.TensorKernels()} {
+		c.device.useTensors(names)
+		for _, i := range which {
+			copy(c.outputs[i].F32(), c.before[i])
+		}
+		p, err := c.device.Compile(metal.Program{Label: "check of tensor operations", Levels: [][]metal.Dispatch{level}})
 		if err == nil {
-			err = d.Run(p, metal.RunOptions{})
+			err = c.device.Run(p, metal.RunOptions{})
 		}
 		if err != nil {
 			return err
 		}
-		for i, out := range c.outputs {
-			if !tensors {
-				want = append(want, slices.Clone(out.F32()))
-			} else if err := agree(out.F32(), want[i], c.tolerances[i]); err != nil {
-				return fmt.Errorf("%s: %w", ds[i].Label, err)
+		for _, i := range which {
+			if names == nil {
+				want[i] = slices.Clone(c.outputs[i].F32())
+			} else if err := agree(c.outputs[i].F32(), want[i], c.tolerances[i]); err != nil {
+				return fmt.Errorf("%s: %w", all[i].Label, err)
 			}
 		}
 	}
