@@ -160,6 +160,9 @@ func TestTensorOpsAgreeWithReference(t *testing.T) {
 func TestTensorOpsAreClean(t *testing.T) {
 	m := openTensorMachine(t, true)
 	for _, c := range tensorCases() {
+		if p, ok := c.params.(AttentionParams); ok && p.Context > 2000 && os.Getenv("POND_METAL_CHECK") == "" {
+			continue // more of the same steps, at length
+		}
 		m.run(t, c, standin.KernelOptions{Check: true})
 	}
 }
