@@ -36,6 +36,13 @@ func TestEveryCaseCompilesForCUDA(t *testing.T) {
 	for _, shape := range attnShapes { // of TestHeadsSharedOrNot
 		cases = append(cases, newMaker(9).decode(shape, 300, 128)...)
 	}
+	for _, s := range headShapes { // of TestHeadFindsWhatLogitBestsFinds
+		mk := newMaker(21)
+		head := mk.head(s.width, s.rows, s.n, mk.draw(s.n))
+		product := head
+		product.kernel, product.params = Q4GemvNorm(), head.params.(HeadParams).Product
+		cases = append(cases, head, product)
+	}
 	cases = append(cases, allTuned(cases, Tuning{NarrowSets: true}, Tuning{TallTiles: true}, Tuning{LoneHeads: true}, Tuning{StoredState: true}, Tuning{LoneKeys: true}, Tuning{EvenBlocks: true})...)
 	tensors := tensorCases()
 	tensors = append(tensors, allTuned(tensors, Tuning{TensorOps: true, TallTiles: true})...)

@@ -82,7 +82,7 @@ if want peer && [ -f "$here/peer.tar.xz" ]; then
 fi
 echo "## Steps"
 echo
-kernels='TestMetal|TestMany|TestRowsDo|TestHeads|TestChunks|TestTensor|TestTuning|TestLone|TestEven'
+kernels='TestMetal|TestMany|TestRowsDo|TestHead|TestChunks|TestTensor|TestTuning|TestLone|TestEven'
 models='TestGPUGreedy|TestGPUDraws|TestGPUKernels|TestGPUTogether|TestGPUKeysInParts|TestGPUDemo'
 real="-layers 4 -contexts 256 -together 2,4 -warm 1 -tokens 2 -rounds 2"
 # What the host computes there takes it a minute, beside all that follows.
