@@ -115,11 +115,11 @@ if want sanitizer; then
     [ $tool != memcheck ] || long=1
     # shellcheck disable=SC2086
     {
-      POND_METAL_SHORT=$short start 240 $tool-kernels $sanitizer "$programs/kernels.test" -test.v -test.run TestMetal
-      POND_METAL_SHORT=$short POND_METAL_CHECK=$long start 240 $tool-shapes $sanitizer "$programs/kernels.test" -test.v -test.run "${kernels#TestMetal|}"
-      start 240 $tool-models $sanitizer "$programs/qwen36.test" -test.v -test.run "$models"
-      start 240 $tool-switches $sanitizer "$programs/qwen36.test" -test.v -test.run TestGPUSwitches
-      start 240 $tool-real $sanitizer "$programs/gpubench" $real -prefill $prompt
+      POND_METAL_SHORT=$short start 200 $tool-kernels $sanitizer "$programs/kernels.test" -test.v -test.run TestMetal
+      POND_METAL_SHORT=$short POND_METAL_CHECK=$long start 200 $tool-shapes $sanitizer "$programs/kernels.test" -test.v -test.run "${kernels#TestMetal|}"
+      start 200 $tool-models $sanitizer "$programs/qwen36.test" -test.v -test.run "$models"
+      start 200 $tool-switches $sanitizer "$programs/qwen36.test" -test.v -test.run TestGPUSwitches
+      start 200 $tool-real $sanitizer "$programs/gpubench" $real -prefill $prompt
     }
   done
   for tool in racecheck memcheck synccheck; do
