@@ -48,7 +48,7 @@ func (b *bench) kernelTables() error {
 		if err != nil {
 			return err
 		}
-		if err := b.kernelTable(fmt.Sprintf("decode at %d", keys), ds, 0); err != nil {
+		if err := b.kernelTable(fmt.Sprintf("decode at %d", keys), asRead(ds, keys), 0); err != nil {
 			return err
 		}
 	}
@@ -65,7 +65,7 @@ func (b *bench) kernelTables() error {
 		if err != nil {
 			return err
 		}
-		if err := b.kernelTable(fmt.Sprintf("decode of %d together at %d", n, togetherKeys), ds, 0); err != nil {
+		if err := b.kernelTable(fmt.Sprintf("decode of %d together at %d", n, togetherKeys), asRead(ds, togetherKeys), 0); err != nil {
 			return err
 		}
 	}
@@ -89,6 +89,31 @@ func (b *bench) kernelTables() error {
 	return nil
 }
 
+// asRead are dispatches of a token behind that many keys with the bytes that they read and write.
+func asRead(ds []metal.Dispatch, keys int) []metal.Dispatch {
+	for i := range ds {
+		ds[i].Work -= unread(ds[i], keys)
+	}
+	return ds
+}
+
+// unread is how many bytes a dispatch of a token behind that many keys leaves alone of those that its plan counts, which is made for a power of two of blocks.
+func unread(d metal.Dispatch, keys int) int64 {
+	p, ok := d.Params.(kernels.AttentionParams)
+	if !ok || !strings.HasPrefix(d.Kernel, "attn_decode") && d.Kernel != "attn_combine" {
+		return 0
+	}
+	partials := int64(p.Blocks-qwen36.Blocks(keys+1)) * int64(p.H*(p.HD+2)*4)
+	if d.Kernel == "attn_combine" {
+		return partials
+	}
+	number := int64(4)
+	if d.Kernel == "attn_decode_bf16" {
+		number = 2
+	}
+	return partials + 2*number*int64((min(p.Blocks*kernels.AttnBlock, p.Context)-keys)*p.KVWidth())
+}
+
 // kernelTable measures each role: all its dispatches in levels of their own, so that each waits for the one before as it does in a token, over as many
 // different weights.
 func (b *bench) kernelTable(what string, ds []metal.Dispatch, tokens int) error {
@@ -96,6 +121,9 @@ func (b *bench) kernelTable(what string, ds []metal.Dispatch, tokens int) error 
 	byRole := map[string][]metal.Dispatch{}
 	for _, d := range ds {
 		r := role(d.Label)
+		if len(b.roles) > 0 && !slices.Contains(b.roles, r) {
+			continue
+		}
 		if byRole[r] == nil {
 			roles = append(roles, r)
 		}

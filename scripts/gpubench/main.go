@@ -41,6 +41,7 @@ type options struct {
 	source, profile    string
 	plans              qwen36.Options
 	planted            string
+	roles              []string
 }
 
 func parse(args []string) (o options, err error) {
@@ -62,8 +63,12 @@ func parse(args []string) (o options, err error) {
 	ablated := f.String("ablate", "", "optimisations to switch off, with commas: those of plans and launches, as pond bench --ablate names them")
 	f.BoolVar(&o.tensors, "tensors", false, "play a GPU with tensor units on macOS 26: prefill by tensor operations")
 	f.BoolVar(&o.prepare, "prepare", false, "compile, and end")
+	roles := f.String("roles", "", "what -kernels measures: roles of dispatches, with commas, as its tables name them; none: all")
 	if err = f.Parse(args); err != nil {
 		return o, err
+	}
+	if *roles != "" {
+		o.roles = strings.Split(*roles, ",")
 	}
 	if o.contexts, err = numbers(*contexts); err != nil {
 		return o, err
