@@ -57,7 +57,7 @@ type Entry struct {
 func Table() []Entry {
 	return []Entry{
 		{BatchedDecode, "answers that want a token at once, up to four, get them in one pass that reads the weights once", "a pass each", true},
-		{CoalescedKV, "decode: a simdgroup reads a key's row side by side, 16 bytes a lane", "a thread reads a whole row, so that neighbours read places a row apart", false},
+		{CoalescedKV, "decode: a simdgroup reads a key's row side by side, 16 bytes a lane", "a thread reads a whole row, so that neighbours read places a row apart, and all goes by vectors", false},
 		{ConcurrentEncoding, "dispatches of a level run side by side on the GPU", "one after the other, in an encoder that orders them itself", true},
 		{DeviceSampler, "decode: the device chooses the next token, where no form, no log-probabilities and no filter asks for all logits", "the host does, from all logits", true},
 		{DeviceToken, "decode: the next step begins with the token that the device chose, before the host has read it", "when the host has read it", true},
@@ -69,7 +69,7 @@ func Table() []Entry {
 		{FusedGDN, "decode: convolution, gates and state in one kernel, the gated norm in the output product", "as in a chunk of one token: convolution, window, scan, gated norm, product", false},
 		{FusedNorm, "decode: RMSNorm in the prologue of the mixers' input products", "a norm of its own before them", false},
 		{FusedResidual, "what a mixer adds to the stream is added by its output product", "by a dispatch of its own behind it; in decode the delta net then runs as in a chunk of one token, since the rest of its norm is in that product", false},
-		{GQAPacking, "decode: all query heads of a KV head share each key's read once there are blocks enough to fill a GPU", "a query head a threadgroup, the second reader finds the rows in the cache", true},
+		{GQAPacking, "decode: all query heads of a KV head share each key's read once there are blocks enough to fill a GPU, eight by simdgroup matrices", "a query head a threadgroup by vectors, the second reader finds the rows in the cache", false},
 		{HalfExperts, "prefill: a GPU keeps what the experts give as bf16 until it is added up", "as float32, twice the bytes", false},
 		{HalfKV, "a GPU keeps keys and values as bf16", "as float32, twice the bytes of a context", false},
 		{RegisterGDNScan, "prefill: the recurrent state stays in registers for a whole chunk", "it is written to memory and read again after every token", true},

@@ -167,7 +167,7 @@ func (p AttentionParams) DecodeItems() int { return p.KV * p.Blocks }
 // of one KV head, so the query heads that share a row read it together. cache is how keys and values are kept: F32, or BF16, rounded to
 // nearest even as they are stored.
 func AttnDecode(cache DType) Kernel {
-	return Kernel{Name: cacheName("attn_decode", cache), Grid: Tuning{}.attnDecodeGrid, Constants: Tuning{}.attnDecodeConstants, Check: attnCheck,
+	return Kernel{Name: cacheName("attn_decode", cache), Grid: Tuning{}.attnDecodeGrid(cache), Constants: Tuning{}.attnDecodeConstants(cache), Check: attnCheck,
 		Buffers: []Buffer{{"qkv", F32, Read, "[Stride]"}, {"q_norm", BF16, Read, "[HD]"}, {"k_norm", BF16, Read, "[HD]"}, {"rope", F32, Read, "[R] cos, sin"},
 			{"step", U32, Read, "[1] position"}, {"keys", cache, ReadWrite, "[Context, KV, HD]"}, {"values", cache, ReadWrite, "[Context, KV, HD]"},
 			{"acc", F32, Write, "[H, NB, HD]"}, {"stats", F32, Write, "[H, NB, 2] max, sum"}},

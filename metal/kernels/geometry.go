@@ -23,7 +23,7 @@ type Constant struct {
 const (
 	constHeadLanes   = iota // HD/32: dims of an attention head that a lane holds
 	constHeadsGroup         // query heads that a threadgroup of attn_decode takes
-	constMatrix             // 1: attn_prefill by simdgroup matrices
+	constMatrix             // 1: attention by simdgroup matrices
 	constKeyLanes           // DK/32: dims of a gdn key that a lane holds
 	constTileRows           // rows of x that a threadgroup of a product of many rows takes
 	constExpertLanes        // router logits that a lane holds
@@ -32,7 +32,7 @@ const (
 	constLoneKeys           // 1: attn_decode reads a key's row by one thread
 	constEvenBlocks         // 1: attention of one token splits its keys evenly
 	constStoredState        // 1: gdn_scan keeps the state in memory between tokens
-	constWidth              // columns of a product of one row; of an expert's down I
+	constWidth              // columns of a product of one row; of an expert's down I; of a cached row in attn_decode
 	constSharedWidth        // moe_down_add: columns of the shared expert's
 	constExpertRows         // moe_gate_up: rows of an expert's gate
 	constSeveral            // 1: a product of one row is of a few rows, each by threadgroups of its own
@@ -51,6 +51,7 @@ const (
 	maxSimdTopK    = 32   // T that one simdgroup can rank
 	maxHeadDim     = 256  // HD of the attention kernels
 	maxKeyDim      = 256  // DK of the gdn kernels
+	decodeHeads    = 8    // query heads of a KV head that a threadgroup of attn_decode takes at most
 	prefillQueries = 8    // queries of one row group of attn_prefill
 	prefillKeys    = 64   // keys of a step of attn_prefill
 	tensorQueries  = 64   // rows of (query, head) of a threadgroup of attn_prefill by tensor operations
@@ -364,20 +365,35 @@ func attnCheck(params any) error {
 
 const attnThreads = 8 * simd
 
-func (t Tuning) attnDecodeGrid(params any, _ int) Grid {
-	p := params.(AttentionParams)
-	heads := t.sharedHeads(p)
-	g := Grid{Groups: [3]int{p.Blocks, p.KV, ceil(p.HeadsPerKV(), heads)}, Threads: [3]int{attnThreads, 1, 1}}
-	g.ThreadgroupBytes = 4 * ((heads+1)*p.HD + AttnBlock*heads)
-	if p.HD == maxHeadDim { // the parts of the simdgroups, of two heads at a time
-		g.ThreadgroupBytes = max(g.ThreadgroupBytes, 4*min(heads, 2)*attnThreads/simd*p.HD)
-	}
-	return g
+// matrixDecode reports whether attn_decode takes its heads by eights, as simdgroup matrices want them, from a cache of that type, and leaves enough
+// threadgroups: one of eight heads takes as long as one of two heads by vectors.
+func (t Tuning) matrixDecode(cache DType, p AttentionParams) bool {
+	return cache == BF16 && !t.LoneKeys && !t.LoneHeads && p.HD == maxHeadDim && p.HeadsPerKV()%decodeHeads == 0 && p.Blocks*p.H/decodeHeads >= 64
 }
 
-func (t Tuning) attnDecodeConstants(params any) []Constant {
-	p := params.(AttentionParams)
-	return []Constant{p.laneConstant(), {constHeadsGroup, int32(t.sharedHeads(p))}, t.choice(constLoneKeys, t.LoneKeys), t.choice(constEvenBlocks, t.EvenBlocks)}
+// attnDecodeGrid is the launch of attn_decode over a cache of that type.
+func (t Tuning) attnDecodeGrid(cache DType) func(any, int) Grid {
+	return func(params any, _ int) Grid {
+		p := params.(AttentionParams)
+		heads := t.sharedHeads(cache, p)
+		g := Grid{Groups: [3]int{p.Blocks, p.KV, ceil(p.HeadsPerKV(), heads)}, Threads: [3]int{attnThreads, 1, 1}}
+		g.ThreadgroupBytes = 4 * ((heads+1)*p.HD + AttnBlock*heads)
+		if p.HD == maxHeadDim { // the parts of the simdgroups, of two heads at a time
+			g.ThreadgroupBytes = max(g.ThreadgroupBytes, 4*min(heads, 2)*attnThreads/simd*p.HD)
+		}
+		if t.matrixDecode(cache, p) { // what eight simdgroups stage, queries, weights, the own key and value
+			g.ThreadgroupBytes = 2*8*16*(32+8) + 4*decodeHeads*p.HD + 4*decodeHeads*(AttnBlock+4) + 2*2*p.HD
+		}
+		return g
+	}
+}
+
+func (t Tuning) attnDecodeConstants(cache DType) func(any) []Constant {
+	return func(params any) []Constant {
+		p := params.(AttentionParams)
+		return []Constant{p.laneConstant(), {constHeadsGroup, int32(t.sharedHeads(cache, p))}, t.choice(constMatrix, t.matrixDecode(cache, p)), t.choice(constLoneKeys, t.LoneKeys),
+			t.choice(constEvenBlocks, t.EvenBlocks), {constWidth, int32(p.KVWidth())}}
+	}
 }
 
 func (t Tuning) attnCombineConstants(any) []Constant {

@@ -152,7 +152,7 @@ func TestCasesTakeEveryVariant(t *testing.T) {
 		{variant{"q4_gemm", constTileRows}, []int32{8, 16, 32, 64}}, {variant{"q8_gemm", constTileRows}, []int32{8, 16, 32, 64}}, {variant{"q4_gemm_add", constTileRows}, []int32{8, 16, 32, 64}},
 		{variant{"attn_decode", constHeadsGroup}, []int32{1, 2, 4, 8}}, {variant{"attn_decode", constHeadLanes}, []int32{1, 2, 4, 8}},
 		{variant{"attn_prefill", constMatrix}, []int32{0, 1}}, {variant{"attn_prefill", constHeadsGroup}, []int32{2, 3, 4, 8}}, {variant{"attn_prefill", constHeadLanes}, []int32{1, 2, 4, 8}},
-		{variant{"attn_decode_bf16", constHeadsGroup}, []int32{1, 2, 4, 8}}, {variant{"attn_decode_bf16", constHeadLanes}, []int32{1, 2, 4, 8}},
+		{variant{"attn_decode_bf16", constHeadsGroup}, []int32{1, 2, 4, 8}}, {variant{"attn_decode_bf16", constHeadLanes}, []int32{1, 2, 4, 8}}, {variant{"attn_decode_bf16", constMatrix}, []int32{0, 1}},
 		{variant{"attn_prefill_bf16", constMatrix}, []int32{0, 1}}, {variant{"attn_prefill_bf16", constHeadsGroup}, []int32{2, 3, 4, 8}}, {variant{"attn_prefill_bf16", constHeadLanes}, []int32{1, 2, 4, 8}},
 		{variant{"moe_gate_up_grouped", constLeastRows}, []int32{8}}, {variant{"moe_down_grouped", constLeastRows}, []int32{8}},
 		{variant{"gdn_step", constKeyLanes}, []int32{1, 2, 4, 5}}, {variant{"gdn_scan", constKeyLanes}, []int32{1, 2, 4, 5}}, {variant{"moe_route", constExpertLanes}, []int32{1, 3}},

@@ -157,6 +157,11 @@ func (m maker) decode(shape AttentionParams, pos, blocks int) []metalCase {
 	args := []Arg{qkv, m.bf16(p.HD, 1, 0.2), m.bf16(p.HD, 1, 0.2), m.f32(p.R), word(pos), m.f32(cache), m.f32(cache), m.out(p.H * blocks * p.HD), m.out(2 * p.H * blocks)}
 	half := slices.Clone(args)
 	half[5], half[6] = m.bf16(cache, 0, 1), m.bf16(cache, 0, 1)
+	for i := pos * p.KVWidth(); i < cache; i++ { // what lies behind the context was never written
+		args[5].F32[i], args[6].F32[i] = poison, poison
+		putBF16(half[5].Raw, i, poison)
+		putBF16(half[6].Raw, i, poison)
+	}
 	return []metalCase{
 		{kernel: AttnDecode(F32), name: name, params: p, items: p.DecodeItems(), tolerance: 2e-5, args: args},
 		{kernel: AttnDecode(BF16), name: name, params: p, items: p.DecodeItems(), tolerance: roundingTolerance, args: half},
@@ -245,7 +250,19 @@ func attentionCases(m maker) []metalCase {
 		out = append(out, m.decode(attnShapes[2], 300, blocks)...)
 	}
 	out = append(out, m.decode(attnShapes[len(attnShapes)-1], 270, 64)...)
-	return out
+	out = append(out, m.decode(attnShapes[0], 300, 64)[1]) // four
+	// by matrices: the first keys, groups of eight that are whole and not, what is staged at once, borders of blocks
+	for _, pos := range []int{0, 1, 6, 7, 8, 31, 32, 63, 64, 65, 127, 200, 247, 254, 255, 256, 257, 519, 1023} {
+		out = append(out, m.decode(attnShapes[2], pos, 32)[1])
+	}
+	// more blocks than lanes by simdgroups
+	many := AttentionParams{M: 1, H: 1, KV: 1, HD: 32, R: 8, Blocks: 1040, Context: 1, Eps: 1e-6}
+	stats := m.f32(2 * many.Blocks)
+	for i := range stats.F32 {
+		stats.F32[i] = max(stats.F32[i], -stats.F32[i])
+	}
+	return append(out, metalCase{kernel: AttnCombine(), name: "1035 of 1040 blocks", params: many, items: 1, tolerance: 1e-5,
+		args: []Arg{m.f32(many.Blocks * many.HD), stats, m.f32(many.Stride()), word(1035*AttnBlock - 3), m.out(many.HD)}})
 }
 
 func (m maker) moe(p MoEParams, tokens int) MoEParams {

@@ -13,7 +13,7 @@ using namespace metal;
 // Function constants (geometry.go): sizes that the compiler should know.
 constant int HEAD_LANES [[function_constant(0)]];   // HD/32: dims of an attention head that a lane holds
 constant int HEADS [[function_constant(1)]];        // query heads that an attention threadgroup takes
-constant int MATRIX [[function_constant(2)]];       // attn_prefill: 1 by simdgroup matrices, 0 by vectors
+constant int MATRIX [[function_constant(2)]];       // attn_prefill, attn_decode: 1 by simdgroup matrices, 0 by vectors
 constant int KEY_LANES [[function_constant(3)]];    // DK/32: dims of a gdn key that a lane holds
 constant int TILE_ROWS [[function_constant(4)]];    // rows of x in a tile: 8, 16, 32 or 64
 constant int EXPERT_LANES [[function_constant(5)]]; // router logits that a lane holds
@@ -21,7 +21,7 @@ constant int ROW_GROUPS [[function_constant(6)]];   // groups of eight rows that
 constant int LEAST_ROWS [[function_constant(7)]];   // least height of a tile of an expert's rows: 8, or 64 to try what lower ones are worth
 constant int LONE_KEYS [[function_constant(8)]];    // attn_decode: 1, a thread reads a key's whole row, to try what reading it side by side is worth
 constant int EVEN_BLOCKS [[function_constant(9)]];  // attention of one token: 1, the keys are split evenly, to try what blocks at fixed places are worth
-constant int WIDTH [[function_constant(11)]];       // columns of a product of one row: K; of an expert's down I
+constant int WIDTH [[function_constant(11)]];       // columns of a product of one row: K; of an expert's down I; attn_decode: of a cached row
 constant int SHARED_WIDTH [[function_constant(12)]]; // moe_down_add: SI
 constant int EXPERT_ROWS [[function_constant(13)]];  // moe_gate_up: I
 constant int SEVERAL [[function_constant(14)]];     // products of one row: 1, p.M rows, each by threadgroups of its own

@@ -12,7 +12,7 @@ var metalFiles embed.FS
 // Source is the whole Metal text for newLibraryWithSource, each file behind a #line so that a compiler's message names the file and
 // its line. What a file uses stands before it.
 func Source() string {
-	return text("prelude", "elementwise", "product_row", "moe_row", "product_tile", "tile_matrix", "product_gemm", "moe_tile", "gdn", "attention_places", "attention", "prefill_matrix",
+	return text("prelude", "elementwise", "product_row", "moe_row", "product_tile", "tile_matrix", "product_gemm", "moe_tile", "gdn", "attention_places", "attention", "attention_decode", "prefill_matrix",
 		"attention_prefill", "sample", "unfused")
 }
 

@@ -1,12 +1,12 @@
 package kernels
 
-// Tuning switches off choices of how a kernel is launched, to measure what they are worth. The zero value is what is shipped. LoneKeys and
-// EvenBlocks change the order of sums, TensorOps the precision of products; the others change no bit of any result.
+// Tuning switches off choices of how a kernel is launched, to measure what they are worth. The zero value is what is shipped. LoneKeys, EvenBlocks and,
+// where attn_decode would go by matrices, LoneHeads change the order of sums, TensorOps the precision of products; the others change no bit of any result.
 type Tuning struct {
 	NarrowSets  bool // products of one row: eight rows a set of lanes, never 16 or 32
 	TallTiles   bool // products of many rows: tiles of 64 rows, however few rows there are
 	LoneHeads   bool // attn_decode: a query head a threadgroup, so that heads of one KV head share no row's read
-	LoneKeys    bool // attn_decode: a key's row is read by one thread, not by a simdgroup
+	LoneKeys    bool // attn_decode: a key's row is read by one thread, not by a simdgroup; by vectors
 	EvenBlocks  bool // attn_decode and attn_combine: the keys are split evenly among the launch's blocks, whose places then move with the position
 	StoredState bool // gdn_scan: the state lies in memory between tokens, not in registers
 	TensorOps   bool // the kernels that TensorKernels lists: launched from TensorSource, which rounds x and the weights to bf16, and in attention the weights of values
@@ -33,8 +33,10 @@ func Tuned(k Kernel, t Tuning) Kernel {
 		k.Grid, k.Constants = t.linearSplitGrid, t.linearMatrixConstants
 	case "moe_down_grouped", "moe_down_grouped_bf16":
 		k.Grid, k.Constants = t.moeDownGroupedGrid, t.groupedConstants
-	case "attn_decode", "attn_decode_bf16":
-		k.Grid, k.Constants = t.attnDecodeGrid, t.attnDecodeConstants
+	case "attn_decode":
+		k.Grid, k.Constants = t.attnDecodeGrid(F32), t.attnDecodeConstants(F32)
+	case "attn_decode_bf16":
+		k.Grid, k.Constants = t.attnDecodeGrid(BF16), t.attnDecodeConstants(BF16)
 	case "attn_combine":
 		k.Constants = t.attnCombineConstants
 	case "attn_prefill_bf16":
@@ -47,9 +49,9 @@ func Tuned(k Kernel, t Tuning) Kernel {
 	return k
 }
 
-// choice is a function constant that takes an optimisation out.
-func (t Tuning) choice(index int, off bool) Constant {
-	if off {
+// choice is a function constant that chooses between two forms of a kernel.
+func (t Tuning) choice(index int, yes bool) Constant {
+	if yes {
 		return Constant{index, int32(1)}
 	}
 	return Constant{index, int32(0)}
@@ -94,11 +96,14 @@ func (t Tuning) tileBytes(rows int) int {
 
 // sharedHeads is how many query heads one threadgroup of attn_decode takes: all of a KV head, so that they share each row, but fewer while
 // there are too few blocks to fill a GPU; then the second reader finds the rows in the cache.
-func (t Tuning) sharedHeads(p AttentionParams) int {
-	if t.LoneHeads {
+func (t Tuning) sharedHeads(cache DType, p AttentionParams) int {
+	switch {
+	case t.LoneHeads:
 		return 1
+	case t.matrixDecode(cache, p):
+		return decodeHeads
 	}
-	heads := power(min(p.HeadsPerKV(), 8), 1)
+	heads := power(min(p.HeadsPerKV(), decodeHeads), 1)
 	for heads > 1 && p.KV*p.Blocks*ceil(p.HeadsPerKV(), heads) < 128 {
 		heads /= 2
 	}
