@@ -101,7 +101,7 @@ func (m maker) sampled(name string, logits []float32, d Draw, block int) []metal
 // sampleCases are choices among few and many tokens, around the edges of blocks, and from logits that no choice can be made from.
 func sampleCases(m maker) []metalCase {
 	var out []metalCase
-	blocks := []int{BestBlock, 64, 8, 1}
+	blocks := []int{BestBlock, 64, 8, 4}
 	for i, n := range []int{1, 2, 33, 255, 256, 257, 1000, 4096, 20_011} {
 		for _, kind := range sampleKinds {
 			if n > 5000 && i%2 == len(kind)%2 {
@@ -110,7 +110,7 @@ func sampleCases(m maker) []metalCase {
 			out = append(out, m.sampled(fmt.Sprintf("%s_N%d", kind, n), m.sampleLogits(kind, n), m.draw(n), blocks[len(out)/3%len(blocks)])...)
 		}
 	}
-	for _, block := range []int{16, 8, 1} { // 2, 4 and 32 of them to a thread of draw_token
+	for _, block := range []int{16, 8, 4} { // 2, 4 and 8 of them to a thread of draw_token
 		d := m.draw(20_011)
 		d.Keep = max(d.Keep, 20)
 		last := m.sampleLogits("wide", 20_011)
