@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what run.sh needs into the folder OUT (22 MB), to be run here or carried to a machine with a GPU and without Go: programs, and with PEER=1 the peer's
+# Builds what run.sh needs into the folder OUT (23 MB), to be run here or carried to a machine with a GPU and without Go: programs, and with PEER=1 the peer's
 # libraries from npm, cut to what a Hopper GPU with a driver of CUDA 13.0 takes. That machine needs g++ 12 or newer and CUDA 13.
 set -eu
 out=$(mkdir -p "${1:?pack.sh OUT}" && cd "$1" && pwd)
@@ -11,6 +11,7 @@ mkdir "$work/programs"
 go build -ldflags="-s -w" -o "$work/programs/gpubench" ./scripts/gpubench
 go test -c -ldflags="-s -w" -o "$work/programs/kernels.test" ./metal/kernels
 go test -c -ldflags="-s -w" -o "$work/programs/qwen36.test" ./inference/qwen36
+go test -c -ldflags="-s -w" -o "$work/programs/eval.test" ./inference/eval
 tar -C "$work" -cf - programs | xz -6 -T0 >"$out/programs.tar.xz"
 cp scripts/gpubench/run.sh scripts/gpubench/fatbin.py scripts/gpubench/counts.py scripts/benchpeer/llama.py scripts/benchpeer/gguf.py "$out/"
 git rev-parse --short HEAD >"$out/commit"

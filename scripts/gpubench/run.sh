@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Measures the Metal kernels on an NVIDIA GPU and prints a report in Markdown: run.sh FOLDER, which pack.sh made. Steps, by name in STEPS:
 #
-#   tests      every kernel over its shapes against its reference, by both texts; small models against theirs, several sequences, switches, the choice
+#   tests      every kernel over its shapes against its reference, by both texts; small models against theirs, several sequences, switches, the choice;
+#              perplexity of the demo model against the record
 #   sees       compute-sanitizer over a kernel without a mistake and over planted ones, which it must report: else its silence proves nothing
 #   sanitizer  memcheck, racecheck and synccheck over all of these and over the real shape. Not initcheck: memory is zero when it is made, as Metal has it
 #   bench      decode, of several sequences too, and prefill of the real shape, each kernel by itself
 #   counts     executed instructions a weight of each product of decode
-#   peer       llama.cpp's CUDA backend on the same shape, in the same run; needs python3, and 20 GB of disk in WORK
+#   peer       llama.cpp's CUDA backend on the same shape, in the same run, and its products of one row, with what turns their input into bytes; needs python3, and 20 GB of disk in WORK
 #
 # Logs go to OUT. The exit status is 0 when no step failed. About eight minutes on one H200 with 16 cores.
 set -u
@@ -97,6 +98,7 @@ if want tests; then
   POND_METAL_CHECK=1 start 200 kernels "$programs/kernels.test" -test.v -test.run "$kernels"
   POND_METAL_CHECK=1 start 200 models "$programs/qwen36.test" -test.v -test.run "$models"
   start 200 switches "$programs/qwen36.test" -test.v -test.run TestGPUSwitches
+  POND_METAL_CHECK=1 start 280 eval "$programs/eval.test" -test.v -test.run TestDemoAgainstTransformers
   for name in kernels models switches rows; do finish $name; skips $name; done
 fi
 if want sees || want sanitizer; then
@@ -130,6 +132,10 @@ if want sanitizer; then
     done
   done
 fi
+if want tests; then # its kernels are compiled one after the other
+  finish eval
+  sed -nE 's/^=== RUN +TestDemoAgainstTransformers\/(.*)/  - \1:/p; s/^ *eval_test.go:[0-9]*: (perplexity.*)/    \1/p' "$logs/eval.log"
+fi
 if want bench; then
   take 240 bench "$programs/gpubench" -kernels
 fi
@@ -145,8 +151,8 @@ if want peer && [ -f "$here/peer.tar.xz" ]; then
   [ ! -f "$work/peer/compiled.so" ] || cp "$work/peer/compiled.so" "$libs/libggml-cuda.so"
   wait "$writer"
   take 200 peer python3 "$here/llama.py" "$libs" "$work/peer/model.gguf" --kind q4_0 --gpu --threads 8 --ubatch 2048 --rounds 4 --prefill 512 2048 8192 --contexts 256 4096 32768 --decode 64
-  GGML_CUDA_DISABLE_GRAPHS=1 take 120 peer-kernels ncu --target-processes all --clock-control none --cache-control none --csv --page raw --kernel-name regex:mul_mat_vec \
-    --launch-skip 300 --launch-count 330 --metrics gpu__time_duration.sum,dram__bytes_read.sum,launch__grid_size \
+  GGML_CUDA_DISABLE_GRAPHS=1 take 120 peer-kernels ncu --target-processes all --clock-control none --cache-control none --csv --page raw --kernel-name 'regex:mul_mat_vec|quantize_q8' \
+    --launch-skip 560 --launch-count 620 --metrics gpu__time_duration.sum,dram__bytes_read.sum,launch__grid_size \
     python3 "$here/llama.py" "$libs" "$work/peer/model.gguf" --kind q4_0 --gpu --threads 8 --prefill --contexts 16 --decode 1
 fi
 echo
