@@ -124,7 +124,7 @@ if want sanitizer; then
       start 200 $tool-real $sanitizer "$programs/gpubench" $real -prefill $prompt
     }
   done
-  for tool in racecheck memcheck synccheck; do
+  for tool in memcheck synccheck racecheck; do # as they end
     for name in kernels shapes models switches real; do
       finish $tool-$name
       grep -o 'POND_METAL_SHORT: .*' "$logs/$tool-$name.log" | sed 's/^/  - /'
