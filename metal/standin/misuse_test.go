@@ -195,6 +195,26 @@ func TestPlantedMisuse(t *testing.T) {
 	}
 }
 
+// A message to what the program released and only Metal still holds is told and not run: Metal may let go of it in the middle of the method, which ended
+// the process with a segmentation violation one time in four. The same of an argument.
+func TestWhatOnlyMetalHoldsIsNotUsed(t *testing.T) {
+	m := open(t, Options{})
+	m.pool(func() {
+		q := m.send(m.device, "newCommandQueue")
+		c := m.send(q, "commandBuffer") // holds q
+		m.send(q, "release")
+		if got := m.send(q, "commandBuffer"); got != 0 {
+			t.Errorf("got command buffer 0x%x of a released queue, want none", got)
+		}
+		m.want("use-after-release", `only Metal still holds it`)
+		e := m.send(m.device, "newEvent")
+		m.send(c, "encodeSignalEvent:value:", e, 1) // holds e
+		m.send(e, "release")
+		m.send(c, "encodeSignalEvent:value:", e, 2)
+		m.want("use-after-release", `argument 1: MTLEvent`)
+	})
+}
+
 func TestPlantedOwnershipMistakes(t *testing.T) {
 	m := open(t, Options{})
 	newBuffer := func() uintptr { return m.send(m.device, "newBufferWithLength:options:", 64, 0) }

@@ -150,7 +150,7 @@ bool checkArguments(const Method* m, const Frame* f) {
     const Object* o = static_cast<const Object*>(q);
     if (o->life != Life::alive || (o->session && outside(o) <= 0)) {
       misuse("use-after-release", "argument %zu: %s has been released", i + 1, describe(o).c_str());
-      good = good && o->life == Life::alive;
+      good = false; // what only Metal still holds may go at any moment
     }
     if (p.cls && !o->isa->derives(p.cls)) {
       misuse("argument-type", "argument %zu: got %s, want %s", i + 1, describe(o).c_str(), p.cls->name);
@@ -365,10 +365,10 @@ EXPORT IMP pond_objc_lookup(Object* self, SEL sel, const Frame* frame, int stret
     misuse("result-type", "sent through %s, want %s", stret ? "objc_msgSend_stret" : "objc_msgSend", m->stret ? "objc_msgSend_stret" : "objc_msgSend");
     return refused(stret);
   }
-  if (self->session && outside(self) <= 0) {
+  if (self->session && outside(self) <= 0) { // not run: another thread may let go of it at any moment
     bool over = !std::strcmp(sel, "release") || !std::strcmp(sel, "autorelease");
     misuse(over ? "over-release" : "use-after-release", "the program has released %s; only Metal still holds it", describe(self).c_str());
-    if (over) return refused(stret);
+    return refused(stret);
   }
   if (!checkArguments(m, frame)) return refused(stret);
   return m->imp;
