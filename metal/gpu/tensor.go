@@ -112,7 +112,7 @@ func (d *Device) checkTensors() (found []string, err error) {
 	defer d.useTensors(nil)
 	var products, attention []int
 	for i, x := range ds {
-		if strings.HasPrefix(x.Kernel, "attn_") {
+		if ofAttention(x.Kernel) {
 			attention = append(attention, i)
 		} else {
 			products = append(products, i)
@@ -123,10 +123,13 @@ func (d *Device) checkTensors() (found []string, err error) {
 	}
 	found = kernels.TensorKernels()
 	if err = c.compare(ds, attention); err != nil {
-		found = slices.DeleteFunc(found, func(name string) bool { return strings.HasPrefix(name, "attn_") })
+		found = slices.DeleteFunc(found, ofAttention)
 	}
 	return found, err
 }
+
+// ofAttention says whether a kernel is among those that are checked behind the products.
+func ofAttention(kernel string) bool { return strings.HasPrefix(kernel, "attn_") }
 
 // compare runs some of the dispatches by both texts.
 func (c *tensorCheck) compare(all []metal.Dispatch, which []int) error {
